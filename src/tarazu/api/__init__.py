@@ -1,0 +1,1 @@
+"""The HTTP API: routes that parse, call the service and encode."""

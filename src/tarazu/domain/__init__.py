@@ -1,0 +1,1 @@
+"""The rules, and nothing else: no I/O, no clock, no randomness."""

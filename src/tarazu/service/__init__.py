@@ -1,0 +1,1 @@
+"""The order of things: configuration, completions, provisioning, audit, serving."""

@@ -1,0 +1,1 @@
+"""The books in SQL: schema, migrations and the ledger."""

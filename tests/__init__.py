@@ -1,0 +1,1 @@
+"""Tests of Tarazu, one folder for each layer."""
