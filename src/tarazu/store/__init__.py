@@ -1,1 +1,1 @@
-"""The books in SQL: schema, migrations and the ledger."""
+"""The books: accounts, keys, requests, top-ups and daily usage, in SQL."""

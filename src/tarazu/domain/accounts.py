@@ -1,0 +1,65 @@
+"""Who buys: accounts, their keys, and the switch that stops all intake, as rows of the books."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class AccountStatus(StrEnum):
+    """Whether an account may use the service; only `active` may."""
+
+    ACTIVE = "active"
+    UNVERIFIED = "unverified"
+    INACTIVE = "inactive"
+    BLOCKED = "blocked"
+
+
+class Window(Struct, frozen=True):
+    """The requests that one account or key has sent in one clock minute.
+
+    `minute` counts from the epoch; `taken` is the number of places used in it.
+    """
+
+    minute: int = 0
+    taken: int = 0
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """One buyer. `used` is what plan requests of `period` (YYYY-MM) cost; `used` and `balance` are in credits."""
+
+    id: str
+    name: str
+    email: str | None
+    plan: str | None
+    status: AccountStatus
+    period: str
+    used: int
+    balance: int
+    window: Window
+    created_at_ms: int
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """One API key of an account. `digest` is the SHA-256 of its secret; `models` may narrow the plan's list."""
+
+    id: str
+    account_id: str
+    name: str
+    digest: bytes
+    models: tuple[str, ...] | None
+    limit_per_minute: int | None
+    created_at_ms: int
+    expires_at_ms: int | None
+    revoked_at_ms: int | None
+    window: Window
+
+    def is_active(self, now_ms: int) -> bool:
+        """Tell whether the key is neither revoked nor expired."""
+        return self.revoked_at_ms is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+
+
+class Intake(Struct, frozen=True):
+    """The operator's switch: while `stopped`, completions are refused with `retry_after_s`."""
+
+    stopped: bool = False
+    retry_after_s: int = 60

@@ -1,0 +1,148 @@
+"""Decide whether one request may go ahead: the specification's checks, in the order of decisions.md. Pure.
+
+The numbers in the code are the rows of "Order of checks on POST /chat/completions". Rows 1 to 3 are the API's,
+8 to 13 the body's: their outcome is handed in with what is asked. Row 17 is the backend's.
+"""
+
+import math
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tarazu.domain.accounts import Account, AccountStatus, Intake, Key
+from tarazu.domain.calendar import day_of, iso_time, minute_of, period_of, seconds_until
+from tarazu.domain.catalogue import Catalogue, Model, Plan
+from tarazu.domain.credits import Hold, in_period, source_for, take
+from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
+from tarazu.domain.keys import PresentedKey
+from tarazu.domain.prompt import ChatRequest
+from tarazu.domain.rate_limit import RateLimit, binding_limit, in_minute, take_place
+
+SETTLING_S = 30
+"""How long after the model's time-out a hold still waits for its charge or release before it may be swept."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One call: the key as presented, and the request, or what rows 8 to 13 have against it."""
+
+    request_id: str
+    key: PresentedKey
+    request: ChatRequest | Refusal
+
+
+class Caller(Struct, frozen=True):
+    """A key and its account, as read from the books under lock."""
+
+    key: Key
+    account: Account
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What came of it. `caller` must be stored whatever the outcome: a refused request has used its place too.
+
+    `caller` is None when nothing changed. `rate_limit` is None when the request did not reach row 7.
+    """
+
+    outcome: Hold | Refusal
+    caller: Caller | None = None
+    rate_limit: RateLimit | None = None
+
+
+def identify(presented: PresentedKey, caller: Caller | None, now_ms: int) -> Caller | Refusal:
+    """Answer rows 4 and 5: who is calling, if the key is good and the account may use the service."""
+    if caller is None or not presented.matches(caller.key.digest) or not caller.key.is_active(now_ms):
+        return Refusal(error=Error.INVALID_API_KEY)  # 4
+    if caller.account.status is not AccountStatus.ACTIVE:
+        return Refusal(error=Error.ACCOUNT_UNAVAILABLE)  # 5
+    return caller
+
+
+def admit(asked: Asked, caller: Caller | None, intake: Intake, catalogue: Catalogue, now_ms: int) -> Decision:
+    """Answer with a hold on the credits, or with the first refusal that applies.
+
+    `caller` holds the rows as locked by the ledger; the ones that come back must be stored with either answer.
+    """
+    identified = identify(asked.key, caller, now_ms)
+    if isinstance(identified, Refusal):
+        return Decision(outcome=identified)
+    if intake.stopped:
+        return Decision(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=intake.retry_after_s))  # 6
+
+    offer = catalogue.offer(identified.account.plan)
+    limit = binding_limit(identified.account, identified.key, offer, now_ms)
+    if limit.remaining == 0:
+        return Decision(outcome=_too_many(limit, now_ms), rate_limit=limit)  # 7
+    caller = _place_taken(identified, now_ms)
+    limit = binding_limit(caller.account, caller.key, offer, now_ms)
+
+    if isinstance(asked.request, Refusal):
+        return Decision(outcome=asked.request, caller=caller, rate_limit=limit)  # 8 to 13
+    hold = _hold(asked, caller, catalogue, now_ms)
+    if isinstance(hold, Hold):
+        caller = Caller(caller.key, _charged(caller.account, hold))
+    return Decision(outcome=hold, caller=caller, rate_limit=limit)
+
+
+def _hold(asked: Asked, caller: Caller, catalogue: Catalogue, now_ms: int) -> Hold | Refusal:
+    assert isinstance(asked.request, ChatRequest)
+    period = period_of(now_ms, catalogue.zone)
+    account = in_period(caller.account, period)
+    plan = catalogue.plan(account.plan)
+    if plan is None and account.balance <= 0:
+        return Refusal(error=Error.UPGRADE_REQUIRED)  # 14
+    model = catalogue.usable_model(asked.request.model, catalogue.offer(account.plan), caller.key.models)
+    if model is None:
+        return Refusal(error=Error.MODEL_NOT_FOUND)  # 15
+    source = source_for(account, plan, model.credits)
+    if source is None:
+        return _exhausted(account, plan, model)  # 16
+    return Hold(
+        request_id=asked.request_id,
+        account_id=account.id,
+        key_id=caller.key.id,
+        model_id=model.id,
+        credits=model.credits,
+        source=source,
+        period=account.period,
+        day=day_of(now_ms, catalogue.zone),
+        created_at_ms=now_ms,
+        deadline_ms=now_ms + math.ceil((model.timeout_s + SETTLING_S) * 1_000),
+    )
+
+
+def _charged(account: Account, hold: Hold) -> Account:
+    return take(in_period(account, hold.period), hold.credits, hold.source)
+
+
+def _place_taken(caller: Caller, now_ms: int) -> Caller:
+    minute = minute_of(now_ms)
+    key, account = caller.key, caller.account
+    return Caller(
+        replace(key, window=take_place(in_minute(key.window, minute))),
+        replace(account, window=take_place(in_minute(account.window, minute))),
+    )
+
+
+def _too_many(limit: RateLimit, now_ms: int) -> Refusal:
+    return Refusal(
+        error=Error.RATE_LIMIT_EXCEEDED,
+        details=RateLimitDetails(
+            scope=limit.scope,
+            limit_per_minute=limit.limit_per_minute,
+            resets_at=iso_time(limit.resets_at_ms),
+        ),
+        retry_after_s=seconds_until(limit.resets_at_ms, now_ms),
+    )
+
+
+def _exhausted(account: Account, plan: Plan | None, model: Model) -> Refusal:
+    return Refusal(
+        error=Error.API_CREDITS_EXHAUSTED,
+        details=ExhaustedDetails(
+            period=account.period,
+            used=account.used,
+            limit=0 if plan is None else plan.monthly_credits,
+            cost=model.credits,
+            api_credit_balance=account.balance,
+        ),
+    )

@@ -1,0 +1,112 @@
+"""What is sold: plans, models with their prices and backends, and the section for pay-as-you-go accounts."""
+
+from collections.abc import Iterator
+from datetime import tzinfo
+from typing import Literal
+
+from msgspec import Struct
+
+ANY_MODEL = "*"
+NO_PLAN = "none"
+"""What GET /usage calls the plan of an account without one; no plan may have this name."""
+
+BackendKind = Literal["openai", "local"]
+
+
+class BackendSpec(Struct, frozen=True, kw_only=True):
+    """One server of a model. `model` is the name that server knows it by; for `local`, the path of a GGUF file.
+
+    `api_key_env` names the environment variable that holds the backend's key. `priority` 0 is asked first.
+    """
+
+    kind: BackendKind
+    url: str | None = None
+    model: str | None = None
+    api_key_env: str | None = None
+    weight: int = 1
+    priority: int = 0
+    max_concurrency: int | None = None
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What a model can do, for the reader of GET /models. Streaming is off in v1 whatever the model could do."""
+
+    chat: bool = True
+    reasoning: bool = False
+    vision: bool = False
+    streaming: bool = False
+    tools: bool = False
+    json_output: bool = False
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """One model on offer: `credits` a request, `payg_amount` the same price in `currency`, for the reader."""
+
+    id: str
+    display_name: str
+    provider: str
+    description: str
+    credits: int
+    payg_amount: int
+    capabilities: Capabilities
+    max_output_tokens: int | None
+    timeout_s: float
+    backends: tuple[BackendSpec, ...]
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What an account may use: model ids (or `*`) and requests a minute over all its keys together."""
+
+    models: tuple[str, ...]
+    requests_per_minute: int
+
+    def includes(self, model_id: str) -> bool:
+        """Tell whether the offer holds the model."""
+        return ANY_MODEL in self.models or model_id in self.models
+
+
+class Plan(Offer, frozen=True, kw_only=True):
+    """A monthly subscription with a quota of `monthly_credits`."""
+
+    name: str
+    monthly_credits: int
+
+
+class Catalogue(Struct, frozen=True, kw_only=True):
+    """Everything on sale, in the order of the file. `zone` is the time zone in which days and months turn."""
+
+    models: dict[str, Model]
+    plans: dict[str, Plan]
+    payg: Offer
+    zone: tzinfo
+    currency: str = "IRT"
+    default_model: str | None = None
+
+    def plan(self, name: str | None) -> Plan | None:
+        """Find a plan; an account whose plan is no longer on sale counts as one without a plan."""
+        return None if name is None else self.plans.get(name)
+
+    def offer(self, plan_name: str | None) -> Offer:
+        """Tell what an account of this plan may use: its plan, or without one the pay-as-you-go section."""
+        return self.plan(plan_name) or self.payg
+
+    def usable_models(self, offer: Offer, key_models: tuple[str, ...] | None) -> Iterator[Model]:
+        """List the models that both the offer and the key allow, in catalogue order."""
+        return (model for model in self.models.values() if self._allows(model.id, offer, key_models))
+
+    def usable_model(self, model_id: str | None, offer: Offer, key_models: tuple[str, ...] | None) -> Model | None:
+        """Find the model that is asked for, or with None the default one; None when it may not be used.
+
+        The default is `default_model` if this key may use it, else the first usable model (decisions, Input).
+        """
+        wanted = self.default_model if model_id is None else model_id
+        if wanted is not None and self._allows(wanted, offer, key_models):
+            return self.models.get(wanted)
+        return next(self.usable_models(offer, key_models), None) if model_id is None else None
+
+    def _allows(self, model_id: str, offer: Offer, key_models: tuple[str, ...] | None) -> bool:
+        return (
+            model_id in self.models
+            and offer.includes(model_id)
+            and (key_models is None or ANY_MODEL in key_models or model_id in key_models)
+        )

@@ -1,0 +1,80 @@
+"""Move credits between quota, balance and holds. Every credit that moves, moves here. Pure.
+
+A request costs a fixed price from one source: the plan's quota when it covers all of it, else the balance.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tarazu.domain.accounts import Account
+from tarazu.domain.catalogue import Plan
+
+
+class Source(StrEnum):
+    """Where the cost of a request is taken from; the values of `usage.billing_source`."""
+
+    PLAN = "plan"
+    BALANCE = "api_balance"
+
+
+class RequestState(StrEnum):
+    """A request is held, and then ends exactly once."""
+
+    HELD = "held"
+    CHARGED = "charged"
+    RELEASED = "released"
+    SWEPT = "swept"
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """Credits set aside for one request, until it is charged, released, or swept after `deadline_ms`.
+
+    `period` and `day` are those of the admission, by which the request is booked whenever it ends.
+    """
+
+    request_id: str
+    account_id: str
+    key_id: str
+    model_id: str
+    credits: int
+    source: Source
+    period: str
+    day: str
+    created_at_ms: int
+    deadline_ms: int
+
+
+def in_period(account: Account, period: str) -> Account:
+    """Turn the account's page to `period`: unused quota does not carry over. A page is never turned back.
+
+    A clock that steps back over a month's edge, or a zone that is set anew, must not give quota a second time.
+    """
+    return replace(account, period=period, used=0) if period > account.period else account
+
+
+def quota_remaining(account: Account, plan: Plan | None) -> int:
+    """Count the credits left of the monthly quota; never negative, also after a change to a smaller plan."""
+    return 0 if plan is None else max(0, plan.monthly_credits - account.used)
+
+
+def source_for(account: Account, plan: Plan | None, cost: int) -> Source | None:
+    """Choose the one source that covers the whole cost, the plan before the balance; None when neither does."""
+    if plan is not None and quota_remaining(account, plan) >= cost:
+        return Source.PLAN
+    return Source.BALANCE if account.balance >= cost else None
+
+
+def take(account: Account, cost: int, source: Source) -> Account:
+    """Take the cost out of quota or balance. The caller has asked `source_for` on the same account."""
+    if source is Source.PLAN:
+        return replace(account, used=account.used + cost)
+    return replace(account, balance=account.balance - cost)
+
+
+def give_back(account: Account, hold: Hold) -> Account:
+    """Return what a hold took. The quota of a month that has passed is past: the new one is not touched."""
+    if hold.source is Source.BALANCE:
+        return replace(account, balance=account.balance + hold.credits)
+    return replace(account, used=account.used - hold.credits) if hold.period == account.period else account

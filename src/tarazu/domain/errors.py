@@ -1,0 +1,100 @@
+"""Every way in which the service says no, and the one table that gives each its status, code and message."""
+
+from enum import Enum
+
+from msgspec import Struct
+
+
+class ErrorKind(Struct, frozen=True):
+    """One row of the table. With a `code` it is a domain error; without, its envelope is a plain string."""
+
+    status: int
+    code: str | None
+    message: str
+
+
+class Error(Enum):
+    """The table: the specification's codes first, then the failures that decisions.md gives a plain string."""
+
+    STREAMING_NOT_SUPPORTED = ErrorKind(
+        400, "streaming_not_supported", "Streaming is not available. Send stream false or leave it out."
+    )
+    MISSING_API_KEY = ErrorKind(
+        401, "missing_api_key", "No API key was sent. Add the header 'Authorization: Bearer <API_KEY>'."
+    )
+    INVALID_API_KEY = ErrorKind(
+        401, "invalid_api_key", "The API key is malformed, unknown, revoked or expired. Check or replace it."
+    )
+    UPGRADE_REQUIRED = ErrorKind(
+        402, "upgrade_required", "The account has neither a plan nor a balance. Get a plan or API credit."
+    )
+    API_CREDITS_EXHAUSTED = ErrorKind(
+        402, "api_credits_exhausted", "Quota and balance do not cover this request. Check usage and top up."
+    )
+    ACCOUNT_UNAVAILABLE = ErrorKind(
+        403, "account_unavailable", "The account is unverified, inactive or blocked. Check its status."
+    )
+    MODEL_NOT_FOUND = ErrorKind(
+        404, "model_not_found", "There is no such model for this key. Pick one from GET /models."
+    )
+    INPUT_TOO_LARGE = ErrorKind(
+        413, "input_too_large", "The input is too large. Send at most 24,000 characters in at most 1 MiB."
+    )
+    MESSAGES_REQUIRED = ErrorKind(
+        422, "messages_required", "No valid message. Send messages, or one of prompt, message and input."
+    )
+    RATE_LIMIT_EXCEEDED = ErrorKind(
+        429, "rate_limit_exceeded", "Too many requests this minute. Wait as long as Retry-After says."
+    )
+    UPSTREAM_ERROR = ErrorKind(
+        502, "upstream_error", "The model gave no valid reply; no credits were taken. Retry a few times."
+    )
+    SYSTEM_STOPPED = ErrorKind(503, "system_stopped", "The service takes no requests now. Retry as Retry-After says.")
+
+    INVALID_REQUEST = ErrorKind(400, None, "The request body is invalid.")
+    NOT_FOUND = ErrorKind(404, None, "There is nothing at this path.")
+    METHOD_NOT_ALLOWED = ErrorKind(405, None, "This path does not take this method. See the Allow header.")
+    REQUEST_TIMEOUT = ErrorKind(408, None, "The request body did not arrive in time.")
+    UNSUPPORTED_MEDIA_TYPE = ErrorKind(
+        415, None, "Send the body as Content-Type: application/json, in UTF-8, without Content-Encoding."
+    )
+    INTERNAL = ErrorKind(500, None, "Something went wrong on our side.")
+
+
+class NoDetails(Struct, frozen=True):
+    """The empty object that `details` is when there is nothing to add."""
+
+
+class ExhaustedDetails(Struct, frozen=True, kw_only=True):
+    """`details` of api_credits_exhausted (specification, Envelope); all but `period` are in credits."""
+
+    period: str
+    used: int
+    limit: int
+    cost: int
+    api_credit_balance: int
+
+
+class RateLimitDetails(Struct, frozen=True, kw_only=True):
+    """`details` of rate_limit_exceeded: `scope` is `account` or `key`, `resets_at` an ISO 8601 time."""
+
+    scope: str
+    limit_per_minute: int
+    resets_at: str
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """One request refused. `message` overrides the table's; `retry_after_s` is what Retry-After says."""
+
+    error: Error
+    message: str | None = None
+    details: NoDetails | ExhaustedDetails | RateLimitDetails = NoDetails()
+    retry_after_s: int | None = None
+
+
+class RefusedError(Exception):
+    """Carries a refusal to where it is answered."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.error.name)
+        self.refusal = refusal

@@ -1,0 +1,82 @@
+"""API keys: `trz_`, 12 characters public id, 32 characters secret, 6 characters checksum, all base62.
+
+The checksum lets a mistyped key be refused without a look-up. Only a digest of the secret is ever stored.
+"""
+
+import re
+from hashlib import sha256
+from hmac import compare_digest
+from zlib import crc32
+
+from msgspec import Struct
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PREFIX = "trz_"
+ID_PREFIX = "key_"
+PUBLIC_ID_LENGTH = 12
+SECRET_LENGTH = 32
+CHECKSUM_LENGTH = 6
+KEY_LENGTH = len(PREFIX) + PUBLIC_ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH
+ENTROPY_BYTES = 48
+"""Random bytes for one key: 62**44 possibilities out of 2**384, so the digits are even to within 2**-121."""
+
+_SHAPE = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(PREFIX)}}}", re.ASCII)
+_SECRET_START = len(PREFIX) + PUBLIC_ID_LENGTH
+_CHECKSUM_START = _SECRET_START + SECRET_LENGTH
+
+
+class MintedKey(Struct, frozen=True):
+    """A new key. `text` is the whole key, to be shown once and never stored; `digest` is what the books keep."""
+
+    id: str
+    text: str
+    digest: bytes
+
+    def __repr__(self) -> str:
+        """Name the key without its secret."""
+        return f"MintedKey({self.id})"
+
+
+class PresentedKey(Struct, frozen=True):
+    """A well-formed key as a caller sent it: `id` to look up, `digest` to compare. Not yet known to be good."""
+
+    id: str
+    digest: bytes
+
+    def matches(self, digest: bytes) -> bool:
+        """Compare with the digest in the books, in a time that tells nothing about either."""
+        return compare_digest(self.digest, digest)
+
+
+def mint(entropy: bytes) -> MintedKey:
+    """Make a key from random bytes (at least `ENTROPY_BYTES`), the same key from the same bytes."""
+    if len(entropy) < ENTROPY_BYTES:
+        msg = f"a key needs {ENTROPY_BYTES} random bytes, not {len(entropy)}"
+        raise ValueError(msg)
+    body = base62(int.from_bytes(entropy, "big"), PUBLIC_ID_LENGTH + SECRET_LENGTH)
+    text = PREFIX + body + _checksum(PREFIX + body)
+    return MintedKey(ID_PREFIX + body[:PUBLIC_ID_LENGTH], text, _digest(body[PUBLIC_ID_LENGTH:]))
+
+
+def parse(text: str) -> PresentedKey | None:
+    """Take a key apart, or answer None when its shape or its checksum is wrong (decisions, Keys)."""
+    if _SHAPE.fullmatch(text) is None or _checksum(text[:_CHECKSUM_START]) != text[_CHECKSUM_START:]:
+        return None
+    return PresentedKey(ID_PREFIX + text[len(PREFIX) : _SECRET_START], _digest(text[_SECRET_START:_CHECKSUM_START]))
+
+
+def base62(number: int, length: int) -> str:
+    """Write the last `length` base62 digits of a number."""
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, len(ALPHABET))
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+def _checksum(text: str) -> str:
+    return base62(crc32(text.encode("ascii")), CHECKSUM_LENGTH)
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("ascii")).digest()

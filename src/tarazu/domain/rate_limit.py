@@ -1,0 +1,53 @@
+"""Fixed windows of one clock minute, for the account and for the key: both are taken, or neither. Pure."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from tarazu.domain.accounts import Account, Key, Window
+from tarazu.domain.calendar import minute_end_ms, minute_of
+from tarazu.domain.catalogue import Offer
+
+
+class Scope(StrEnum):
+    """Whose limit it is."""
+
+    ACCOUNT = "account"
+    KEY = "key"
+
+
+class RateLimit(Struct, frozen=True, kw_only=True):
+    """The limit that binds tightest now. `remaining` places are left until `resets_at_ms`; never negative."""
+
+    scope: Scope
+    limit_per_minute: int
+    remaining: int
+    resets_at_ms: int
+
+
+def in_minute(window: Window, minute: int) -> Window:
+    """Turn the window to `minute`. It never turns back: a clock that steps back gives no place twice."""
+    return Window(minute, 0) if minute > window.minute else window
+
+
+def take_place(window: Window) -> Window:
+    """Use one place."""
+    return Window(window.minute, window.taken + 1)
+
+
+def binding_limit(account: Account, key: Key, offer: Offer, now_ms: int) -> RateLimit:
+    """Tell which of the account's and the key's limits leaves less room now; the account's on a tie."""
+    minute = minute_of(now_ms)
+    limits = [_limit(Scope.ACCOUNT, in_minute(account.window, minute), offer.requests_per_minute)]
+    if key.limit_per_minute is not None:
+        limits.append(_limit(Scope.KEY, in_minute(key.window, minute), key.limit_per_minute))
+    return min(limits, key=lambda limit: limit.remaining)
+
+
+def _limit(scope: Scope, window: Window, limit_per_minute: int) -> RateLimit:
+    return RateLimit(
+        scope=scope,
+        limit_per_minute=limit_per_minute,
+        remaining=max(0, limit_per_minute - window.taken),
+        resets_at_ms=minute_end_ms(window.minute),
+    )

@@ -1,0 +1,47 @@
+"""Accounts in the books: make, find, change."""
+
+from sqlalchemy import Connection, insert, select, update
+
+from tarazu.domain.accounts import Account, AccountStatus
+from tarazu.store.rows import account_of, account_row, select_accounts
+from tarazu.store.schema import accounts
+
+
+def insert_account(connection: Connection, account: Account) -> None:
+    """Add an account; its id and email must be new."""
+    connection.execute(insert(accounts).values(account_row(account)))
+
+
+def find_account(connection: Connection, account_id: str) -> Account | None:
+    """Read one account."""
+    row = connection.execute(select_accounts().where(accounts.c.id == account_id)).one_or_none()
+    return None if row is None else account_of(row)
+
+
+def find_account_by_email(connection: Connection, email: str) -> Account | None:
+    """Read the account with this email."""
+    row = connection.execute(select_accounts().where(accounts.c.email == email)).one_or_none()
+    return None if row is None else account_of(row)
+
+
+def list_accounts(connection: Connection) -> list[Account]:
+    """Read all accounts, oldest first."""
+    query = select_accounts().order_by(accounts.c.created_at_ms, accounts.c.id)
+    return [account_of(row) for row in connection.execute(query)]
+
+
+def has_accounts(connection: Connection) -> bool:
+    """Tell whether there is any account."""
+    return connection.execute(select(accounts.c.id).limit(1)).first() is not None
+
+
+def update_account(connection: Connection, account_id: str, *, plan: str | None, status: AccountStatus) -> None:
+    """Set plan and status. Only the ledger and the top-ups touch the figures."""
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(plan=plan, status=status.value))
+
+
+def add_to_balance(connection: Connection, account_id: str, credits_: int) -> None:
+    """Add to the balance in one statement, on the row as it is now."""
+    connection.execute(
+        update(accounts).where(accounts.c.id == account_id).values(balance=accounts.c.balance + credits_)
+    )

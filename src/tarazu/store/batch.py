@@ -1,0 +1,264 @@
+"""Run a batch of operations in one transaction: read all rows they touch, decide in memory, write what changed.
+
+Rows are locked in the order of their ids, accounts before keys before requests, so that batches of several
+processes cannot deadlock. The number of statements does not grow with the batch.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
+
+from tarazu.domain.accounts import Account, Intake, Key
+from tarazu.domain.admission import Caller, Decision, admit, identify
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.credits import Hold, RequestState, give_back
+from tarazu.domain.errors import Refusal
+from tarazu.store.intake import read_intake
+from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
+from tarazu.store.rows import (
+    account_of,
+    hold_of,
+    hold_row,
+    key_of,
+    select_accounts,
+    select_holds,
+    select_keys,
+)
+from tarazu.store.schema import accounts, daily_usage, keys, requests
+from tarazu.store.upsert import upsert
+
+_LOCK_ACCOUNTS = (
+    select_accounts()
+    .where(
+        or_(
+            accounts.c.id.in_(bindparam("account_ids", expanding=True)),
+            accounts.c.id.in_(select(keys.c.account_id).where(keys.c.id.in_(bindparam("key_ids", expanding=True)))),
+        )
+    )
+    .order_by(accounts.c.id)
+    .with_for_update()
+)
+_LOCK_KEYS = (
+    select_keys().where(keys.c.id.in_(bindparam("key_ids", expanding=True))).order_by(keys.c.id).with_for_update()
+)
+_LOCK_HOLDS = (
+    select_holds()
+    .where(requests.c.id.in_(bindparam("request_ids", expanding=True)))
+    .where(requests.c.state == RequestState.HELD)
+    .order_by(requests.c.id)
+    .with_for_update()
+)
+_OVERDUE = (
+    select(requests.c.id, requests.c.account_id)
+    .where(requests.c.state == RequestState.HELD)
+    .where(requests.c.deadline_ms < bindparam("now_ms"))
+    .order_by(requests.c.deadline_ms)
+    .limit(SWEEP_MAX)
+)
+_STORE_ACCOUNT = (
+    update(accounts)
+    .where(accounts.c.id == bindparam("account_id"))
+    .values(
+        period=bindparam("new_period"),
+        used=bindparam("new_used"),
+        balance=bindparam("new_balance"),
+        window_minute=bindparam("new_minute"),
+        window_taken=bindparam("new_taken"),
+    )
+)
+_STORE_KEY = (
+    update(keys)
+    .where(keys.c.id == bindparam("key_id"))
+    .values(window_minute=bindparam("new_minute"), window_taken=bindparam("new_taken"))
+)
+_STORE_HOLD = insert(requests)
+_STORE_END = (
+    update(requests)
+    .where(requests.c.id == bindparam("request_id"))
+    .where(requests.c.state == RequestState.HELD)
+    .values(
+        state=bindparam("new_state"),
+        ended_at_ms=bindparam("now_ms"),
+        tries=bindparam("new_tries"),
+        prompt_tokens=bindparam("new_prompt_tokens"),
+        completion_tokens=bindparam("new_completion_tokens"),
+    )
+)
+
+
+def run_batch(connection: Connection, operations: Sequence[Operation], catalogue: Catalogue, now_ms: int) -> list[Any]:
+    """Answer each operation, in order. A `Work` that fails is answered with its exception.
+
+    Credits that end a hold are back before the batch's admissions are decided.
+    """
+    answers: dict[int, Any] = {}
+    for place, operation in enumerate(operations):
+        if isinstance(operation, Work):
+            answers[place] = _work(connection, operation, now_ms)
+    swept = _overdue(connection, now_ms) if any(isinstance(each, Sweep) for each in operations) else []
+
+    page = _Page(connection, [*operations, *swept], catalogue, now_ms)
+    for end in swept:
+        page.end(end)
+    for place, operation in enumerate(operations):
+        if isinstance(operation, End):
+            answers[place] = page.end(operation)
+        elif isinstance(operation, Sweep):
+            answers[place] = len(swept)
+    for place, operation in enumerate(operations):
+        if isinstance(operation, Admit):
+            answers[place] = page.admit(operation)
+        elif isinstance(operation, Identify):
+            answers[place] = page.identify(operation)
+    page.store()
+    return [answers[place] for place in range(len(operations))]
+
+
+class _Page:
+    """The rows that one batch works on: read and locked at the start, changed in memory, stored at the end."""
+
+    def __init__(
+        self, connection: Connection, operations: Iterable[Operation], catalogue: Catalogue, now_ms: int
+    ) -> None:
+        self._connection = connection
+        self._catalogue = catalogue
+        self._now_ms = now_ms
+        self._new_holds: list[Hold] = []
+        self._ended: list[tuple[Hold, End]] = []
+        self._read(operations)
+
+    def admit(self, operation: Admit) -> Decision:
+        asked = operation.asked
+        decision = admit(asked, self._caller(asked.key.id), self._intake, self._catalogue, self._now_ms)
+        if decision.caller is not None:
+            self._change(decision.caller.account)
+            self._changed_keys.add(decision.caller.key.id)
+            self._keys[decision.caller.key.id] = decision.caller.key
+        if isinstance(decision.outcome, Hold):
+            self._new_holds.append(decision.outcome)
+        return decision
+
+    def identify(self, operation: Identify) -> Caller | Refusal:
+        return identify(operation.key, self._caller(operation.key.id), self._now_ms)
+
+    def end(self, operation: End) -> bool:
+        hold = self._holds.pop(operation.request_id, None)
+        if hold is None:
+            return False
+        self._ended.append((hold, operation))
+        if operation.state is not RequestState.CHARGED:
+            self._change(give_back(self._accounts[hold.account_id], hold))
+        return True
+
+    def store(self) -> None:
+        self._store_callers()
+        if self._new_holds:
+            self._connection.execute(_STORE_HOLD, [hold_row(hold) for hold in self._new_holds])
+        if self._ended:
+            stored = self._connection.execute(_STORE_END, [self._end_row(end) for _, end in self._ended])
+            assert stored.rowcount == len(self._ended), "a hold that was locked has ended elsewhere"
+        if usage := self._usage():
+            self._connection.execute(upsert(self._connection, daily_usage, adding=_USAGE_FIGURES), usage)
+
+    def _read(self, operations: Iterable[Operation]) -> None:
+        key_ids, account_ids, request_ids = set(), set(), set()
+        admits = False
+        for operation in operations:
+            if isinstance(operation, Admit):
+                key_ids.add(operation.asked.key.id)
+                admits = True
+            elif isinstance(operation, Identify):
+                key_ids.add(operation.key.id)
+            elif isinstance(operation, End):
+                account_ids.add(operation.account_id)
+                request_ids.add(operation.request_id)
+        self._accounts: dict[str, Account] = {}
+        self._keys: dict[str, Key] = {}
+        self._holds: dict[str, Hold] = {}
+        self._changed_accounts: set[str] = set()
+        self._changed_keys: set[str] = set()
+        if key_ids or account_ids:
+            ids = {"account_ids": list(account_ids), "key_ids": list(key_ids)}
+            self._accounts = {row[0]: account_of(row) for row in self._connection.execute(_LOCK_ACCOUNTS, ids)}
+        if key_ids:
+            ids = {"key_ids": list(key_ids)}
+            self._keys = {row[0]: key_of(row) for row in self._connection.execute(_LOCK_KEYS, ids)}
+        if request_ids:
+            ids = {"request_ids": list(request_ids)}
+            self._holds = {row[0]: hold_of(row) for row in self._connection.execute(_LOCK_HOLDS, ids)}
+        self._intake = read_intake(self._connection) if admits else Intake()
+
+    def _caller(self, key_id: str) -> Caller | None:
+        key = self._keys.get(key_id)
+        return None if key is None else Caller(key, self._accounts[key.account_id])
+
+    def _change(self, account: Account) -> None:
+        assert account.used >= 0, "more quota was given back than was taken"
+        assert account.balance >= 0, "the balance was overdrawn"
+        self._accounts[account.id] = account
+        self._changed_accounts.add(account.id)
+
+    def _store_callers(self) -> None:
+        if self._changed_accounts:
+            self._connection.execute(
+                _STORE_ACCOUNT,
+                [_account_change(self._accounts[id_]) for id_ in sorted(self._changed_accounts)],
+            )
+        if self._changed_keys:
+            self._connection.execute(_STORE_KEY, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)])
+
+    def _end_row(self, end: End) -> dict[str, Any]:
+        return {
+            "request_id": end.request_id,
+            "new_state": end.state.value,
+            "now_ms": self._now_ms,
+            "new_tries": end.tries,
+            "new_prompt_tokens": end.prompt_tokens,
+            "new_completion_tokens": end.completion_tokens,
+        }
+
+    def _usage(self) -> list[dict[str, Any]]:
+        """Add the batch's charges up by the rows of daily_usage, in the order of their keys."""
+        figures: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+        for hold, end in self._ended:
+            if end.state is RequestState.CHARGED:
+                sums = figures[hold.account_id, hold.day, hold.key_id, hold.model_id]
+                for index, figure in enumerate((1, hold.credits, end.prompt_tokens, end.completion_tokens)):
+                    sums[index] += figure
+        return [dict(zip(_USAGE_COLUMNS, (*key, *sums), strict=True)) for key, sums in sorted(figures.items())]
+
+
+_USAGE_FIGURES = ("requests", "credits", "prompt_tokens", "completion_tokens")
+_USAGE_COLUMNS = ("account_id", "day", "key_id", "model_id", *_USAGE_FIGURES)
+
+
+def _work(connection: Connection, operation: Work, now_ms: int) -> Any:
+    try:
+        with connection.begin_nested():
+            return operation.function(connection, now_ms)
+    except Exception as error:  # noqa: BLE001 - it is the answer to this operation alone
+        return error
+
+
+def _overdue(connection: Connection, now_ms: int) -> list[End]:
+    return [
+        End(request_id=request_id, account_id=account_id, state=RequestState.SWEPT)
+        for request_id, account_id in connection.execute(_OVERDUE, {"now_ms": now_ms})
+    ]
+
+
+def _account_change(account: Account) -> dict[str, Any]:
+    return {
+        "account_id": account.id,
+        "new_period": account.period,
+        "new_used": account.used,
+        "new_balance": account.balance,
+        "new_minute": account.window.minute,
+        "new_taken": account.window.taken,
+    }
+
+
+def _key_change(key: Key) -> dict[str, Any]:
+    return {"key_id": key.id, "new_minute": key.window.minute, "new_taken": key.window.taken}

@@ -1,0 +1,222 @@
+"""The ledger: one thread, one transaction at a time, as many operations in each as are waiting (group commit).
+
+Under load a batch grows and the cost of its commit is shared; when idle a call waits for nobody.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+import structlog
+from msgspec import Struct
+from sqlalchemy import Connection, Engine
+
+from tarazu.domain.admission import Asked, Caller, Decision
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.errors import Refusal
+from tarazu.domain.keys import PresentedKey
+from tarazu.store.batch import run_batch
+from tarazu.store.engine import BooksUnavailableError, transaction
+from tarazu.store.operations import Admit, End, Identify, Operation, Sweep, Work, needs_disk
+
+BATCH_MAX = 256
+QUEUE_MAX = 8_192
+SWEEP_INTERVAL_S = 5
+
+log = structlog.get_logger()
+
+
+class LedgerFullError(BooksUnavailableError):
+    """More operations wait than the queue may hold; nothing was changed."""
+
+
+class LedgerState(Enum):
+    """The life of a ledger."""
+
+    NEW = "new"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class _Call(Struct, eq=False):
+    operation: Operation
+    future: "asyncio.Future[Any] | None"
+
+
+class Ledger:
+    """The only way to the books while the service runs.
+
+    `clock` tells the time in milliseconds since the epoch. `catalogue` may be replaced at any time; a batch uses
+    the one that is there when it starts.
+    """
+
+    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Callable[[], int]) -> None:
+        self.catalogue = catalogue
+        self._engine = engine
+        self._clock = clock
+        self._state = LedgerState.NEW
+        self._waiting: deque[_Call] = deque()
+        self._wake = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+        self._next_sweep_s = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self._state.value}, {len(self._waiting)} waiting>"
+
+    def start(self) -> None:
+        """Start the thread; call it in the event loop that will await the answers."""
+        self._loop = asyncio.get_running_loop()
+        self._state = LedgerState.RUNNING
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Run what is waiting, then end the thread. Operations that come later are refused."""
+        with self._wake:
+            self._state = LedgerState.STOPPING
+            self._wake.notify()
+        await asyncio.to_thread(self._thread.join)
+        self._state = LedgerState.STOPPED
+
+    async def admit(self, asked: Asked) -> Decision:
+        """Decide on a request and store the decision.
+
+        A caller that goes away while the decision is being made gets its hold released.
+
+        Raises:
+            BooksUnavailableError: nothing was decided.
+        """
+        decision: Decision = await self._submit(Admit(asked))
+        return decision
+
+    async def charge(self, hold: Hold, *, tries: int, prompt_tokens: int, completion_tokens: int) -> bool:
+        """Turn a hold into a charge; True once that is on disk, False when the hold had ended before.
+
+        Raises:
+            BooksUnavailableError: the hold stays, to be released or swept.
+        """
+        charged: bool = await self._submit(
+            End(
+                request_id=hold.request_id,
+                account_id=hold.account_id,
+                state=RequestState.CHARGED,
+                tries=tries,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+            )
+        )
+        return charged
+
+    def release(self, hold: Hold, *, tries: int) -> None:
+        """Give a hold's credits back soon; nobody waits for it. Where the books fail, the sweep does it."""
+        end = End(request_id=hold.request_id, account_id=hold.account_id, state=RequestState.RELEASED, tries=tries)
+        try:
+            self._put(_Call(end, None))
+        except BooksUnavailableError as error:
+            log.warning("release_left_to_sweep", request_id=hold.request_id, reason=str(error))
+
+    async def identify(self, key: PresentedKey) -> Caller | Refusal:
+        """Tell who is calling, from fresh rows.
+
+        Raises:
+            BooksUnavailableError: the books cannot be read.
+        """
+        caller: Caller | Refusal = await self._submit(Identify(key))
+        return caller
+
+    async def work(self, function: Callable[[Connection, int], Any]) -> Any:
+        """Run `function(connection, now_ms)` inside a transaction of the ledger and answer with its result.
+
+        Raises:
+            BooksUnavailableError: nothing was changed.
+        """
+        return await self._submit(Work(function))
+
+    def _submit(self, operation: Operation) -> "asyncio.Future[Any]":
+        future = self._loop.create_future()
+        self._put(_Call(operation, future))
+        return future
+
+    def _put(self, call: _Call) -> None:
+        with self._wake:
+            if self._state is not LedgerState.RUNNING:
+                raise BooksUnavailableError("The ledger has stopped.")
+            # An ending always fits: there is at most one for each hold, and the holds were let in here.
+            if len(self._waiting) >= QUEUE_MAX and not isinstance(call.operation, End):
+                raise LedgerFullError(f"More than {QUEUE_MAX} operations wait for the database.")
+            self._waiting.append(call)
+            self._wake.notify()
+
+    def _run(self) -> None:
+        while calls := self._take():
+            try:
+                answers = self._transact([call.operation for call in calls])
+            except Exception as error:  # noqa: BLE001 - the thread goes on; each caller is told
+                log.error("ledger_batch_failed", operations=len(calls), reason=repr(error))  # noqa: TRY400 - a trace may quote values
+                answers = [error] * len(calls)
+            self._deliver(calls, answers)
+
+    def _take(self) -> list[_Call]:
+        """Wait for work. Empty only when the ledger stops and nothing waits any more."""
+        with self._wake:
+            while True:
+                calls = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
+                pause_s = self._next_sweep_s - time.monotonic()
+                if pause_s <= 0 and self._state is LedgerState.RUNNING:
+                    self._next_sweep_s = time.monotonic() + SWEEP_INTERVAL_S
+                    calls.append(_Call(Sweep(), None))
+                if calls or self._state is not LedgerState.RUNNING:
+                    return calls
+                self._wake.wait(pause_s)
+
+    def _transact(self, operations: Sequence[Operation]) -> list[Any]:
+        """Run the operations as one transaction; where one breaks it, each as its own."""
+        try:
+            with transaction(
+                self._engine,
+                read_only=all(isinstance(each, Identify) for each in operations),
+                relaxed=not any(map(needs_disk, operations)),
+            ) as connection:
+                return run_batch(connection, operations, self.catalogue, self._clock())
+        except BooksUnavailableError:
+            raise
+        except Exception:
+            if len(operations) == 1:
+                raise
+            return [self._alone(operation) for operation in operations]
+
+    def _alone(self, operation: Operation) -> Any:
+        try:
+            return self._transact([operation])[0]
+        except Exception as error:  # noqa: BLE001 - it is the answer to this operation alone
+            return error
+
+    def _deliver(self, calls: Sequence[_Call], answers: Sequence[Any]) -> None:
+        def deliver() -> None:
+            for call, answer in zip(calls, answers, strict=True):
+                if call.future is None:
+                    self._note(call.operation, answer)
+                elif call.future.done():
+                    self._discard(answer)
+                elif isinstance(answer, BaseException):
+                    call.future.set_exception(answer)
+                else:
+                    call.future.set_result(answer)
+
+        self._loop.call_soon_threadsafe(deliver)
+
+    def _discard(self, answer: object) -> None:
+        """Undo what nobody waits for any more: a caller has gone while its request was admitted."""
+        if isinstance(answer, Decision) and isinstance(answer.outcome, Hold):
+            self.release(answer.outcome, tries=0)
+
+    def _note(self, operation: Operation, answer: object) -> None:
+        if isinstance(answer, BaseException):
+            log.warning("left_to_sweep", operation=type(operation).__name__, reason=str(answer))
+        elif isinstance(operation, Sweep) and answer:
+            log.warning("holds_swept", holds=answer)

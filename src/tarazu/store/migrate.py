@@ -1,0 +1,55 @@
+"""Bring the schema of the books to the revision that this code works with."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine
+
+from tarazu.store.engine import BooksUnavailableError, books_errors, transaction
+
+SCRIPTS = Path(__file__).with_name("migrations")
+
+
+def upgrade(engine: Engine) -> tuple[str | None, str]:
+    """Run the migrations that are missing, in one transaction; answer with the revisions before and after.
+
+    Two processes that start together do not both migrate: the transaction takes the write lock first.
+
+    Raises:
+        BooksUnavailableError: the database failed, or was made by a newer release.
+    """
+    head = head_revision()
+    with transaction(engine) as connection:
+        before = MigrationContext.configure(connection).get_current_revision()
+        if before == head:
+            return before, head
+        if before is not None and before not in _known_revisions():
+            raise BooksUnavailableError(
+                f"The database is at revision {before}, which this release does not know. "
+                "Run the newer release that has written it."
+            )
+        config = Config()
+        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+    return before, head
+
+
+def current_revision(engine: Engine) -> str | None:
+    """Tell the revision of the database; None where there are no books yet."""
+    with books_errors(), engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def head_revision() -> str:
+    """Tell the revision that this code works with."""
+    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
+    assert head is not None
+    return head
+
+
+def _known_revisions() -> set[str]:
+    return {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}

@@ -1,0 +1,64 @@
+"""What the ledger is asked to do. One operation is one line in a batch; a batch is one transaction."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from tarazu.domain.admission import Asked
+from tarazu.domain.credits import RequestState
+from tarazu.domain.keys import PresentedKey
+
+
+class Admit(Struct, frozen=True):
+    """Decide on one request and store what the decision changes. Answered with a `Decision`."""
+
+    asked: Asked
+
+
+class Identify(Struct, frozen=True):
+    """Tell who is calling, without a place in the windows. Answered with a `Caller` or a `Refusal`."""
+
+    key: PresentedKey
+
+
+class End(Struct, frozen=True, kw_only=True):
+    """End a hold as a charge or a release. Answered with whether it was still held: False changes nothing.
+
+    `tries` counts the backends that were asked; the tokens are those of the reply, 0 without one.
+    """
+
+    request_id: str
+    account_id: str
+    state: Literal[RequestState.CHARGED, RequestState.RELEASED, RequestState.SWEPT]
+    tries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Sweep(Struct, frozen=True):
+    """End the holds whose deadline has passed, at most SWEEP_MAX. Answered with how many there were."""
+
+
+class Work(Struct, frozen=True):
+    """Do anything else to the books: `function(connection, now_ms)`. Answered with what it returns.
+
+    What it raises undoes only its own changes.
+    """
+
+    function: Callable[[Connection, int], Any]
+
+
+Operation = Admit | Identify | End | Sweep | Work
+
+SWEEP_MAX = 500
+
+
+def needs_disk(operation: Operation) -> bool:
+    """Tell whether the operation must be on disk before it is answered.
+
+    A hold or a release that a power cut undoes costs nobody anything: nothing was delivered for it, and a hold
+    that comes back is swept.
+    """
+    return isinstance(operation, Work) or (isinstance(operation, End) and operation.state is RequestState.CHARGED)

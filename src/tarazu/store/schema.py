@@ -1,0 +1,136 @@
+"""The tables of the books. Instants are milliseconds since the epoch, credits are whole numbers.
+
+The CHECK constraints are the last guard: a bug above them fails loudly instead of spending what is not there.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("email", String, unique=True),
+    Column("plan", String),
+    Column("status", String, nullable=False),
+    Column("period", String(7), nullable=False),
+    Column("used", BigInteger, nullable=False),
+    Column("balance", BigInteger, nullable=False),
+    Column("window_minute", BigInteger, nullable=False),
+    Column("window_taken", Integer, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    CheckConstraint("status IN ('active', 'unverified', 'inactive', 'blocked')", name="status"),
+    CheckConstraint("used >= 0", name="used"),
+    CheckConstraint("balance >= 0", name="balance"),
+    CheckConstraint("window_taken >= 0", name="window_taken"),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), nullable=False, index=True),
+    Column("name", String, nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("models", String),
+    Column("limit_per_minute", Integer),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger),
+    Column("revoked_at_ms", BigInteger),
+    Column("window_minute", BigInteger, nullable=False),
+    Column("window_taken", Integer, nullable=False),
+    CheckConstraint("limit_per_minute >= 1", name="limit_per_minute"),
+    CheckConstraint("window_taken >= 0", name="window_taken"),
+)
+"""`models` is a JSON array of model ids, or NULL for all that the plan allows."""
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), nullable=False),
+    Column("key_id", ForeignKey("keys.id"), nullable=False),
+    Column("model_id", String, nullable=False),
+    Column("credits", BigInteger, nullable=False),
+    Column("source", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("period", String(7), nullable=False),
+    Column("day", String(10), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("deadline_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+    Column("tries", Integer),
+    Column("prompt_tokens", BigInteger),
+    Column("completion_tokens", BigInteger),
+    CheckConstraint("credits >= 0", name="credits"),
+    CheckConstraint("source IN ('plan', 'api_balance')", name="source"),
+    CheckConstraint("state IN ('held', 'charged', 'released', 'swept')", name="state"),
+    CheckConstraint("(state = 'held') = (ended_at_ms IS NULL)", name="ended"),
+    Index(
+        "ix_requests_held_deadline_ms",
+        "deadline_ms",
+        sqlite_where=text("state = 'held'"),
+        postgresql_where=text("state = 'held'"),
+    ),
+    Index("ix_requests_account_id_created_at_ms", "account_id", "created_at_ms"),
+)
+"""One row a request: a hold that ends once, as `charged`, `released` or `swept`. No prompt, no reply."""
+
+topups = Table(
+    "topups",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), nullable=False, index=True),
+    Column("credits", BigInteger, nullable=False),
+    Column("reference", String, nullable=False, unique=True),
+    Column("note", String),
+    Column("created_at_ms", BigInteger, nullable=False),
+    CheckConstraint("credits > 0", name="credits"),
+)
+
+daily_usage = Table(
+    "daily_usage",
+    metadata,
+    Column("account_id", ForeignKey("accounts.id"), primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("key_id", ForeignKey("keys.id"), primary_key=True),
+    Column("model_id", String, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("credits", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+)
+"""The charged requests of a day, added up as they are charged."""
+
+intake = Table(
+    "intake",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("stopped", Integer, nullable=False),
+    Column("retry_after_s", Integer, nullable=False),
+    CheckConstraint("id = 1", name="single"),
+    CheckConstraint("retry_after_s >= 1", name="retry_after_s"),
+)
+"""One row: the operator's switch."""
