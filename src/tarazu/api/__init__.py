@@ -1,1 +1,1 @@
-"""The HTTP API: routes that parse, call the service and encode."""
+"""The public HTTP API: parse, call, encode."""

@@ -1,1 +1,1 @@
-"""The order of things: configuration, completions, provisioning, audit, serving."""
+"""The order of things: the life of a completion, provisioning, the audit, the configuration, the running service."""

@@ -1,0 +1,38 @@
+"""Make the identifiers of accounts, requests and top-ups: random, and for requests in the order of their time."""
+
+import os
+import time
+
+from tarazu.domain.keys import base62
+
+ACCOUNT_PREFIX = "acc_"
+COMPLETION_PREFIX = "chatcmpl_"
+TOPUP_PREFIX = "top_"
+TIME_DIGITS = 9
+"""Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
+RANDOM_BYTES = 10
+RANDOM_DIGITS = 14
+
+
+def now_ms() -> int:
+    """Tell the time, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def new_account_id() -> str:
+    """Make an account id: `acc_` and 14 random characters."""
+    return ACCOUNT_PREFIX + _random()
+
+
+def new_topup_id() -> str:
+    """Make a top-up id: `top_` and 14 random characters."""
+    return TOPUP_PREFIX + _random()
+
+
+def new_completion_id(at_ms: int) -> str:
+    """Make a completion id: `chatcmpl_`, 9 characters that sort by time, 14 random ones."""
+    return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
+
+
+def _random() -> str:
+    return base62(int.from_bytes(os.urandom(RANDOM_BYTES), "big"), RANDOM_DIGITS)
