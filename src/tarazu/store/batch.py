@@ -15,6 +15,7 @@ from tarazu.domain.admission import Caller, Decision, admit, identify
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState, give_back
 from tarazu.domain.errors import Refusal
+from tarazu.store.engine import BooksUnavailableError, books_errors
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
 from tarazu.store.rows import (
@@ -92,6 +93,9 @@ def run_batch(connection: Connection, operations: Sequence[Operation], catalogue
     """Answer each operation, in order. A `Work` that fails is answered with its exception.
 
     Credits that end a hold are back before the batch's admissions are decided.
+
+    Raises:
+        BooksUnavailableError: the database failed under a `Work`; the transaction must be rolled back.
     """
     answers: dict[int, Any] = {}
     for place, operation in enumerate(operations):
@@ -235,11 +239,19 @@ _USAGE_COLUMNS = ("account_id", "day", "key_id", "model_id", *_USAGE_FIGURES)
 
 
 def _work(connection: Connection, operation: Work, now_ms: int) -> Any:
+    savepoint = connection.begin_nested()
     try:
-        with connection.begin_nested():
-            return operation.function(connection, now_ms)
+        with books_errors():
+            answer = operation.function(connection, now_ms)
+            savepoint.commit()
+    except BooksUnavailableError:
+        # SQLite answers a full disk by rolling back everything, the savepoint too: what follows would run outside a
+        # transaction, and what came before would be answered though it is gone. So the whole batch fails.
+        raise
     except Exception as error:  # noqa: BLE001 - it is the answer to this operation alone
+        savepoint.rollback()
         return error
+    return answer
 
 
 def _overdue(connection: Connection, now_ms: int) -> list[End]:

@@ -44,7 +44,8 @@ class Sweep(Struct, frozen=True):
 class Work(Struct, frozen=True):
     """Do anything else to the books: `function(connection, now_ms)`. Answered with what it returns.
 
-    What it raises undoes only its own changes.
+    What it raises undoes only its own changes. It is called again when another operation breaks the batch, so it
+    must do nothing outside the database.
     """
 
     function: Callable[[Connection, int], Any]
