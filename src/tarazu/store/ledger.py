@@ -22,7 +22,7 @@ from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import BooksUnavailableError, transaction
-from tarazu.store.operations import Admit, End, Identify, Operation, Sweep, Work, needs_disk
+from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work, needs_disk
 
 BATCH_MAX = 256
 QUEUE_MAX = 8_192
@@ -91,7 +91,14 @@ class Ledger:
         Raises:
             BooksUnavailableError: nothing was decided.
         """
-        decision: Decision = await self._submit(Admit(asked))
+        future = self._submit(Admit(asked))
+        try:
+            decision: Decision = await future
+        except asyncio.CancelledError:
+            # The answer may have come, and this task have been cancelled before its turn to take it.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._discard(future.result())
+            raise
         return decision
 
     async def charge(self, hold: Hold, *, tries: int, prompt_tokens: int, completion_tokens: int) -> bool:
@@ -159,6 +166,8 @@ class Ledger:
             except Exception as error:  # noqa: BLE001 - the thread goes on; each caller is told
                 log.error("ledger_batch_failed", operations=len(calls), reason=repr(error))  # noqa: TRY400 - a trace may quote values
                 answers = [error] * len(calls)
+            if calls[-1].operation == Sweep() and answers[-1] == SWEEP_MAX:
+                self._next_sweep_s = 0.0
             self._deliver(calls, answers)
 
     def _take(self) -> list[_Call]:
@@ -166,13 +175,16 @@ class Ledger:
         with self._wake:
             while True:
                 calls = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
+                # Whoever has gone meanwhile wants nothing any more; a charge not begun gives way to the release.
+                calls = [call for call in calls if call.future is None or not call.future.cancelled()]
                 pause_s = self._next_sweep_s - time.monotonic()
                 if pause_s <= 0 and self._state is LedgerState.RUNNING:
                     self._next_sweep_s = time.monotonic() + SWEEP_INTERVAL_S
                     calls.append(_Call(Sweep(), None))
-                if calls or self._state is not LedgerState.RUNNING:
+                if calls or (self._state is not LedgerState.RUNNING and not self._waiting):
                     return calls
-                self._wake.wait(pause_s)
+                if not self._waiting:
+                    self._wake.wait(pause_s)
 
     def _transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations as one transaction; where one breaks it, each as its own."""
