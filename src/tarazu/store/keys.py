@@ -1,6 +1,6 @@
 """Keys in the books: add, find, end."""
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, insert, or_, update
 
 from tarazu.domain.accounts import Key
 from tarazu.store.rows import key_of, key_row, select_keys
@@ -32,5 +32,10 @@ def revoke_key(connection: Connection, key_id: str, now_ms: int) -> None:
 
 
 def set_key_expiry(connection: Connection, key_id: str, expires_at_ms: int) -> None:
-    """Let a key end at an instant."""
-    connection.execute(update(keys).where(keys.c.id == key_id).values(expires_at_ms=expires_at_ms))
+    """Let a key end at an instant; an earlier end stands."""
+    connection.execute(
+        update(keys)
+        .where(keys.c.id == key_id)
+        .where(or_(keys.c.expires_at_ms.is_(None), keys.c.expires_at_ms > expires_at_ms))
+        .values(expires_at_ms=expires_at_ms)
+    )
