@@ -8,7 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 
-from tarazu.store.engine import BooksUnavailableError, books_errors, transaction
+from tarazu.store.engine import BooksUnavailableError, transaction
 
 SCRIPTS = Path(__file__).with_name("migrations")
 
@@ -40,7 +40,7 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
 
 def current_revision(engine: Engine) -> str | None:
     """Tell the revision of the database; None where there are no books yet."""
-    with books_errors(), engine.connect() as connection:
+    with transaction(engine, read_only=True) as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
