@@ -7,6 +7,7 @@ from typing import Any
 import pysqlite3.dbapi2
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 SQLITE_BUSY_TIMEOUT_MS = 5_000
@@ -34,6 +35,9 @@ def open_engine(database_url: str) -> Engine:
         raise BooksUnavailableError("database.url is not a URL; write for example sqlite:///tarazu.db.") from None
     if url.get_backend_name() != "sqlite":
         raise BooksUnavailableError(f"database.url: {url.get_backend_name()} is not supported; use sqlite:///FILE.")
+    if not url.database or ":memory:" in url.database:
+        # Each connection would have books of its own.
+        raise BooksUnavailableError("database.url must name a file, for example sqlite:///tarazu.db.")
     if pysqlite3.dbapi2.sqlite_version_info < SQLITE_LEAST_VERSION:
         raise BooksUnavailableError(
             f"SQLite {pysqlite3.dbapi2.sqlite_version} can corrupt its files; "
@@ -65,6 +69,8 @@ def books_errors() -> Iterator[None]:
     except DBAPIError as error:
         # The driver's own words carry no values: "database is locked", "database or disk is full".
         raise BooksUnavailableError(f"The database failed: {error.orig}.") from error
+    except PoolTimeoutError:
+        raise BooksUnavailableError("All connections to the database are in use.") from None
 
 
 def _sqlite_engine(url: URL) -> Engine:
@@ -74,6 +80,8 @@ def _sqlite_engine(url: URL) -> Engine:
         poolclass=QueuePool,
         pool_size=4,
         max_overflow=0,
+        pool_timeout=SQLITE_BUSY_TIMEOUT_MS / 1_000,
+        hide_parameters=True,  # an error's text may reach a log
         connect_args={"check_same_thread": False, "timeout": SQLITE_BUSY_TIMEOUT_MS / 1_000},
     )
 
