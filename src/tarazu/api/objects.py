@@ -143,3 +143,9 @@ class PlainErrorEnvelope(Struct, frozen=True, kw_only=True):
     """The body of a failure that is not a domain error."""
 
     error: str
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """The body of GET /health when the service can serve."""
+
+    status: Literal["ok"] = "ok"

@@ -1,1 +1,1 @@
-"""Model servers: how they are asked, started and pooled."""
+"""Model servers: the port that they are asked through, the kinds of them, and the pool of each model."""

@@ -57,6 +57,14 @@ def identify(presented: PresentedKey, caller: Caller | None, now_ms: int) -> Cal
     return caller
 
 
+def usable_models(caller: Caller, catalogue: Catalogue) -> tuple[Model, ...]:
+    """List the models that the caller can call, in catalogue order; none without a plan and a balance."""
+    account = caller.account
+    if catalogue.plan(account.plan) is None and account.balance <= 0:
+        return ()
+    return tuple(catalogue.usable_models(catalogue.offer(account.plan), caller.key.models))
+
+
 def admit(asked: Asked, caller: Caller | None, intake: Intake, catalogue: Catalogue, now_ms: int) -> Decision:
     """Answer with a hold on the credits, or with the first refusal that applies.
 

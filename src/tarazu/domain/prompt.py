@@ -8,12 +8,14 @@ from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tarazu.domain.errors import Error, Refusal
 
 INPUT_CHARACTERS_MAX = 24_000
 STOP_SEQUENCES_MAX = 4
 SEED_BITS = 64
+CHARACTERS_PER_TOKEN = 4
 WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -78,6 +80,19 @@ def read_chat_request(body: bytes) -> ChatRequest | Refusal:
         messages=messages,
         settings=settings,
     )
+
+
+def capped(request: ChatRequest, max_output_tokens: int | None) -> ChatRequest:
+    """Hold `max_tokens` under the model's own ceiling, which also stands in where none was sent."""
+    asked = request.settings.max_tokens
+    if max_output_tokens is None or (asked is not None and asked <= max_output_tokens):
+        return request
+    return replace(request, settings=replace(request.settings, max_tokens=max_output_tokens))
+
+
+def estimate_tokens(characters: int) -> int:
+    """Estimate the tokens of a text, four characters each, for backends that give no figure."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

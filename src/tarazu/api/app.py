@@ -1,0 +1,91 @@
+"""The HTTP application: its routes, and the answer to what no route takes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from tarazu.api.body import BodyReader
+from tarazu.api.chat import ChatEndpoint
+from tarazu.api.docs_page import html
+from tarazu.api.envelope import refusal_response
+from tarazu.api.health import HealthEndpoint
+from tarazu.api.models import ModelEndpoints
+from tarazu.api.openapi import document_json
+from tarazu.api.request_id import RequestIds
+from tarazu.api.usage import UsageEndpoint
+from tarazu.domain.errors import Error, Refusal, RefusedError
+from tarazu.service.completion import books_unavailable
+from tarazu.service.running import Service, Setup
+from tarazu.store.engine import BooksUnavailableError
+
+API = "/api/v1"
+STATUS_METHOD_NOT_ALLOWED = 405
+
+
+def make_application(setup: Setup) -> ASGIApp:
+    """Make the application of one worker process.
+
+    Raises:
+        BooksUnavailableError: the database cannot be used.
+    """
+    service = Service(setup)
+    models = ModelEndpoints(service.ledger, service.pools)
+    usage = UsageEndpoint(service.ledger, service.clock)
+    chat = ChatEndpoint(service.completions, BodyReader(), service.clock)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await service.start()
+        yield
+        await service.stop()
+
+    app = Starlette(
+        routes=[
+            Route(f"{API}/chat/completions", chat, methods=["POST"]),
+            Route(f"{API}/models", models.list),
+            Route(f"{API}/models/{{model_id:path}}", models.retrieve),
+            Route(f"{API}/usage", usage.show),
+            Route(f"{API}/openapi.json", _openapi),
+            Route("/docs", _docs),
+            Route("/health", HealthEndpoint(service.ledger).show),
+        ],
+        exception_handlers={
+            HTTPException: _no_route,
+            RefusedError: _refused,
+            BooksUnavailableError: _books_unavailable,
+        },
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return RequestIds(app)
+
+
+async def _openapi(_request: Request) -> Response:
+    return Response(document_json(), media_type="application/json")
+
+
+async def _docs(_request: Request) -> Response:
+    return Response(html(), media_type="text/html")
+
+
+def _no_route(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    not_allowed = error.status_code == STATUS_METHOD_NOT_ALLOWED
+    response = refusal_response(Refusal(error=Error.METHOD_NOT_ALLOWED if not_allowed else Error.NOT_FOUND))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    return refusal_response(error.refusal)
+
+
+def _books_unavailable(_request: Request, _error: Exception) -> Response:
+    return refusal_response(books_unavailable())

@@ -1,0 +1,96 @@
+"""Take in a request body: its type, and its bytes within bounds of size and time. Rows 8 and 9 of the checks."""
+
+import asyncio
+from collections.abc import Iterable
+from email.message import Message
+
+from starlette.types import Receive
+
+from tarazu.domain.errors import Error, Refusal
+
+BODY_BYTES_MAX = 1024 * 1024
+BODY_TIMEOUT_S = 15.0
+"""For the whole body: what is half-sent for longer is answered and forgotten."""
+BUFFERED_BYTES_MAX = 128 * 1024 * 1024
+"""For all bodies that one process is taking in at once."""
+BUSY_RETRY_AFTER_S = 1
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class ClientGoneError(Exception):
+    """The client has left; nobody reads an answer."""
+
+
+class BodyReader:
+    """Reads bodies for one process, and counts what they hold together."""
+
+    def __init__(self, *, timeout_s: float = BODY_TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._buffered_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<BodyReader holding {self._buffered_bytes} bytes>"
+
+    async def read(self, headers: Headers, receive: Receive) -> bytes | Refusal:
+        """Read the body, never further than its bounds.
+
+        Raises:
+            ClientGoneError: the client left before the end.
+        """
+        if not _is_json(headers):
+            return Refusal(error=Error.UNSUPPORTED_MEDIA_TYPE)
+        if _declared_bytes(headers) > BODY_BYTES_MAX:
+            return Refusal(error=Error.INPUT_TOO_LARGE)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._read(receive)
+        except TimeoutError:
+            return Refusal(error=Error.REQUEST_TIMEOUT)
+
+    async def _read(self, receive: Receive) -> bytes | Refusal:
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError
+                chunk = message.get("body", b"")
+                chunks.append(chunk)
+                size += len(chunk)
+                self._buffered_bytes += len(chunk)
+                if size > BODY_BYTES_MAX:
+                    return Refusal(error=Error.INPUT_TOO_LARGE)
+                if self._buffered_bytes > BUFFERED_BYTES_MAX:
+                    return Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=BUSY_RETRY_AFTER_S)
+                if not message.get("more_body", False):
+                    return b"".join(chunks)
+        finally:
+            self._buffered_bytes -= size
+
+
+def _is_json(headers: Headers) -> bool:
+    """Tell whether the body is declared as JSON in UTF-8 and not encoded."""
+    types = [value for name, value in headers if name == b"content-type"]
+    encodings = [value for name, value in headers if name == b"content-encoding"]
+    if len(types) != 1 or any(value.strip().lower() != b"identity" for value in encodings):
+        return False
+    if types[0] == b"application/json":
+        return True
+    declared = Message()
+    declared["content-type"] = types[0].decode("latin-1")
+    charset = declared.get_param("charset", "utf-8")
+    return (
+        declared.get_content_type() == "application/json"
+        and isinstance(charset, str)
+        and charset.lower() in ("utf-8", "utf8")
+    )
+
+
+def _declared_bytes(headers: Headers) -> int:
+    """Read Content-Length; 0 where there is none, as with a chunked body, whose bytes are counted as they come."""
+    for name, value in headers:
+        if name == b"content-length":
+            return int(value) if value.isdigit() else 0
+    return 0

@@ -1,0 +1,77 @@
+"""Write answers: JSON bodies, the error envelope, and the headers that go with them."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+from starlette.types import Send
+
+from tarazu.api.objects import DomainError, DomainErrorEnvelope, PlainErrorEnvelope
+from tarazu.domain.calendar import seconds_until
+from tarazu.domain.errors import Refusal
+from tarazu.domain.rate_limit import RateLimit
+
+Headers = list[tuple[bytes, bytes]]
+
+JSON = b"application/json"
+STATUS_UNAUTHORIZED = 401
+
+_encode = msgspec.json.Encoder().encode
+
+
+def error_body(refusal: Refusal) -> Struct:
+    """Make the body: an `error` object for the specification's codes, a plain string for all else."""
+    kind = refusal.error.value
+    message = refusal.message or kind.message
+    if kind.code is None:
+        return PlainErrorEnvelope(error=message)
+    return DomainErrorEnvelope(error=DomainError(code=kind.code, message=message, details=refusal.details))
+
+
+def error_headers(refusal: Refusal) -> Headers:
+    """Make the headers that a refusal carries (decisions, Reply)."""
+    headers: Headers = []
+    if refusal.error.value.status == STATUS_UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.retry_after_s is not None:
+        headers.append((b"retry-after", str(refusal.retry_after_s).encode()))
+    return headers
+
+
+def rate_limit_headers(limit: RateLimit, now_ms: int) -> Headers:
+    """Make the headers of every answer that reached the windows; the reset is in seconds from now."""
+    return [
+        (b"x-ratelimit-limit", str(limit.limit_per_minute).encode()),
+        (b"x-ratelimit-remaining", str(limit.remaining).encode()),
+        (b"x-ratelimit-reset", str(seconds_until(limit.resets_at_ms, now_ms)).encode()),
+    ]
+
+
+async def send_json(send: Send, status: int, body: Struct, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Send one JSON answer."""
+    payload = _encode(body)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", JSON),
+                (b"content-length", str(len(payload)).encode()),
+                *headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": payload})
+
+
+def json_response(body: Struct) -> Response:
+    """Make a 200 answer."""
+    return Response(_encode(body), media_type="application/json")
+
+
+def refusal_response(refusal: Refusal) -> Response:
+    """Make the answer to a refused request."""
+    response = Response(_encode(error_body(refusal)), refusal.error.value.status, media_type="application/json")
+    response.raw_headers.extend(error_headers(refusal))
+    return response

@@ -1,0 +1,33 @@
+"""Work for a client only as long as it is there: servers do not end a handler whose client has gone."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.types import Receive
+
+T = TypeVar("T")
+
+
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
+    """Do the work; when the client leaves first, cancel it and answer None. The body must have been read."""
+    worker = asyncio.current_task()
+    assert worker is not None
+    gone = False
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        worker.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if gone and worker.uncancel() == 0:
+            return None
+        raise
+    finally:
+        watcher.cancel()

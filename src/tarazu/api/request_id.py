@@ -1,0 +1,54 @@
+"""Give every answer an X-Request-Id, and turn what no endpoint has foreseen into a plain 500."""
+
+import os
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tarazu.api.envelope import error_body, send_json
+from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.keys import base62
+
+REQUEST_ID_BYTES = 12
+REQUEST_ID_DIGITS = 16
+
+log = structlog.get_logger()
+
+
+class RequestIds:
+    """The outermost ASGI application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request under an id of its own."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = "req_" + base62(int.from_bytes(os.urandom(REQUEST_ID_BYTES), "big"), REQUEST_ID_DIGITS)
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception as error:  # noqa: BLE001 - here every request begins
+            # The place is logged, not the message: it could quote what the caller sent.
+            log.error("request_failed", request_id=request_id, error=type(error).__name__, at=_place(error))  # noqa: TRY400
+            if not started:
+                refusal = Refusal(error=Error.INTERNAL)
+                await send_json(send_with_id, refusal.error.value.status, error_body(refusal))
+
+
+def _place(error: BaseException) -> str:
+    """Tell the innermost line of the traceback."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

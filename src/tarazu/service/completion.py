@@ -1,0 +1,121 @@
+"""The life of one completion: admit, ask the model, charge or release."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from tarazu.backends.pool import Pool, PoolError, PoolReply
+from tarazu.domain.admission import Asked
+from tarazu.domain.credits import Hold, Source
+from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.keys import PresentedKey
+from tarazu.domain.prompt import ChatRequest, estimate_tokens
+from tarazu.domain.rate_limit import RateLimit
+from tarazu.service.identifiers import new_completion_id
+from tarazu.store.engine import BooksUnavailableError
+from tarazu.store.ledger import Ledger
+
+BOOKS_RETRY_AFTER_S = 5
+BUSY_RETRY_AFTER_S = 1
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """A reply that is paid for."""
+
+    id: str
+    created_at_ms: int
+    model_id: str
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    credits: int
+    source: Source
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What became of a request; `rate_limit` is None when it did not reach the windows."""
+
+    outcome: Completion | Refusal
+    rate_limit: RateLimit | None = None
+
+
+class Completions:
+    """Serves completions, at most `max_in_flight` at once."""
+
+    def __init__(
+        self, ledger: Ledger, pools: Mapping[str, Pool], clock: Callable[[], int], *, max_in_flight: int
+    ) -> None:
+        self._ledger = ledger
+        self._pools = pools
+        self._clock = clock
+        self._max_in_flight = max_in_flight
+        self._in_flight = 0
+
+    def __repr__(self) -> str:
+        return f"<Completions {self._in_flight} of {self._max_in_flight} in flight>"
+
+    async def complete(self, key: PresentedKey, request: ChatRequest | Refusal) -> Answer:
+        """Serve one completion. Whatever happens, its hold ends: charged, released, or swept after its deadline."""
+        if self._in_flight >= self._max_in_flight:
+            return Answer(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=BUSY_RETRY_AFTER_S))
+        self._in_flight += 1
+        try:
+            return await self._complete(key, request)
+        except BooksUnavailableError:
+            return Answer(outcome=books_unavailable())
+        finally:
+            self._in_flight -= 1
+
+    async def _complete(self, key: PresentedKey, request: ChatRequest | Refusal) -> Answer:
+        asked = Asked(request_id=new_completion_id(self._clock()), key=key, request=request)
+        decision = await self._ledger.admit(asked)
+        hold = decision.outcome
+        if isinstance(hold, Refusal):
+            return Answer(outcome=hold, rate_limit=decision.rate_limit)
+        assert isinstance(request, ChatRequest)
+        return Answer(outcome=await self._serve(hold, request), rate_limit=decision.rate_limit)
+
+    async def _serve(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
+        tries = 0
+        try:
+            pool_reply = await self._pools[hold.model_id].ask(request)
+            tries = pool_reply.tries
+            completion = _completion(hold, request, pool_reply)
+            charged = await self._ledger.charge(
+                hold,
+                tries=tries,
+                prompt_tokens=completion.prompt_tokens,
+                completion_tokens=completion.completion_tokens,
+            )
+        except PoolError as error:
+            self._ledger.release(hold, tries=error.tries)
+            return Refusal(error=Error.UPSTREAM_ERROR)
+        except BaseException:
+            self._ledger.release(hold, tries=tries)  # not awaited: a client that left must not delay it
+            raise
+        # A hold that was swept before its charge has given its credits back: no reply for nothing.
+        return completion if charged else Refusal(error=Error.UPSTREAM_ERROR)
+
+
+def books_unavailable() -> Refusal:
+    """Make the refusal for when the database cannot be reached: nothing is served unchecked."""
+    return Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=BOOKS_RETRY_AFTER_S)
+
+
+def _completion(hold: Hold, request: ChatRequest, pool_reply: PoolReply) -> Completion:
+    reply = pool_reply.reply
+    prompt_tokens, completion_tokens = reply.prompt_tokens, reply.completion_tokens
+    if prompt_tokens is None:
+        prompt_tokens = estimate_tokens(sum(len(message.content) for message in request.messages))
+    if completion_tokens is None:
+        completion_tokens = estimate_tokens(len(reply.text))
+    return Completion(
+        id=hold.request_id,
+        created_at_ms=hold.created_at_ms,
+        model_id=hold.model_id,
+        text=reply.text,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        credits=hold.credits,
+        source=hold.source,
+    )

@@ -1,0 +1,60 @@
+"""Make the pool of each model in the catalogue."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tarazu.backends.http_client import HttpClient
+from tarazu.backends.openai import OpenAIBackend
+from tarazu.backends.pool import Pool
+from tarazu.backends.port import Backend
+from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
+from tarazu.service.configuration import api_key
+
+LOCAL_MODEL_NAME = "local"
+"""What a local model's server is told as the model: it has only one."""
+
+
+class LocalAddress(Struct, frozen=True):
+    """Where the process of a local model listens, and the key that it asks for."""
+
+    url: str
+    api_key: str
+
+    def __repr__(self) -> str:
+        """Name the address without its key."""
+        return f"LocalAddress({self.url})"
+
+
+LocalAddresses = dict[str | None, LocalAddress]
+"""By the path of the GGUF file; None for the embedded model."""
+
+
+def make_pools(
+    catalogue: Catalogue, http: HttpClient, environ: Mapping[str, str], local_addresses: LocalAddresses
+) -> dict[str, Pool]:
+    """Make a pool for each model, its backends in the order of their priority."""
+
+    def make_backend(model: Model, place: int, spec: BackendSpec) -> Backend:
+        name = f"{model.id}#{place}"
+        if spec.kind == "local":
+            address = local_addresses[spec.model]
+            return OpenAIBackend(
+                http, name=name, url=address.url, model=LOCAL_MODEL_NAME, api_key=address.api_key, direct=True
+            )
+        assert spec.url is not None
+        assert spec.model is not None
+        return OpenAIBackend(http, name=name, url=spec.url, model=spec.model, api_key=api_key(spec, environ))
+
+    return {
+        model.id: Pool(
+            model.id,
+            [
+                make_backend(model, place, spec)
+                for place, spec in sorted(enumerate(model.backends, 1), key=lambda item: item[1].priority)
+            ],
+            timeout_s=model.timeout_s,
+            max_output_tokens=model.max_output_tokens,
+        )
+        for model in catalogue.models.values()
+    }

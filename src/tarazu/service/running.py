@@ -1,0 +1,52 @@
+"""One running process of the service: its books, its backends, and what serves completions from them."""
+
+import os
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tarazu.backends.http_client import HttpClient
+from tarazu.service.books import open_books
+from tarazu.service.completion import Completions
+from tarazu.service.configuration import Configuration
+from tarazu.service.identifiers import now_ms
+from tarazu.service.pools import LocalAddresses, make_pools
+from tarazu.store.ledger import Ledger
+
+
+class Setup(Struct, frozen=True):
+    """What a process needs to begin; it is handed from the parent process to each worker."""
+
+    configuration: Configuration
+    local_addresses: LocalAddresses = {}
+
+
+class Service:
+    """Everything that one process serves from. Make it, `start` it in the event loop, `stop` it there."""
+
+    def __init__(self, setup: Setup, environ: Mapping[str, str] = os.environ) -> None:
+        """Open the books and make the pools.
+
+        Raises:
+            BooksUnavailableError: the database cannot be used.
+        """
+        configuration = setup.configuration
+        self.catalogue = configuration.catalogue
+        self.clock = now_ms
+        self._engine = open_books(configuration.database_url)
+        self._http = HttpClient()
+        self.pools = make_pools(self.catalogue, self._http, environ, setup.local_addresses)
+        self.ledger = Ledger(self._engine, self.catalogue, self.clock)
+        self.completions = Completions(
+            self.ledger, self.pools, self.clock, max_in_flight=configuration.server.max_in_flight
+        )
+
+    async def start(self) -> None:
+        """Begin to work on the books."""
+        self.ledger.start()
+
+    async def stop(self) -> None:
+        """Finish what waits for the books, and close all connections."""
+        await self.ledger.stop()
+        await self._http.close()
+        self._engine.dispose()
