@@ -1,8 +1,9 @@
 """Every way in which the service says no, and the one table that gives each its status, code and message."""
 
 from enum import Enum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class ErrorKind(Struct, frozen=True):
@@ -68,19 +69,19 @@ class NoDetails(Struct, frozen=True):
 class ExhaustedDetails(Struct, frozen=True, kw_only=True):
     """`details` of api_credits_exhausted (specification, Envelope); all but `period` are in credits."""
 
-    period: str
-    used: int
-    limit: int
-    cost: int
-    api_credit_balance: int
+    period: Annotated[str, Meta(description="Monthly period, YYYY-MM.")]
+    used: Annotated[int, Meta(description="Credits of the quota consumed in the period.")]
+    limit: Annotated[int, Meta(description="Monthly quota of the plan; 0 without a plan.")]
+    cost: Annotated[int, Meta(description="Credits the request needed.")]
+    api_credit_balance: Annotated[int, Meta(description="Pay-as-you-go balance, in credits.")]
 
 
 class RateLimitDetails(Struct, frozen=True, kw_only=True):
     """`details` of rate_limit_exceeded: `scope` is `account` or `key`, `resets_at` an ISO 8601 time."""
 
-    scope: str
-    limit_per_minute: int
-    resets_at: str
+    scope: Annotated[str, Meta(description="Whose limit it is: `account` or `key`.")]
+    limit_per_minute: Annotated[int, Meta(description="Maximum requests in one minute.")]
+    resets_at: Annotated[str, Meta(description="ISO 8601 time at which the window resets.")]
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
