@@ -1,0 +1,48 @@
+"""Check the addresses in a configuration. What is said of them never repeats them: they may hold a password."""
+
+import re
+from urllib.parse import urlsplit
+
+COMPLETIONS_PATH = "/chat/completions"
+API_PATH = "/api/v1"
+
+_VISIBLE = re.compile(r"[!-~]+", re.ASCII)
+_SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)", re.DOTALL)
+_POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://", re.ASCII)
+
+
+def base_address_fault(url: str, *, must_not_end_with: str) -> str | None:
+    """Tell what is wrong with a base address, to which paths will be added; None: nothing."""
+    if not _VISIBLE.fullmatch(url):
+        return "expected an address of ASCII characters without spaces"
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0
+    except ValueError:
+        return "expected an http:// or https:// address, but its host or port is malformed"
+    demands = (
+        (parts.scheme in {"http", "https"}, 'expected an address that begins with "http://" or "https://"'),
+        (
+            "@" not in parts.netloc,
+            "expected an address without user and password, which would be a secret in this file",
+        ),
+        (has_port and parts.hostname, 'expected an address with a host, as in "https://example.com"'),
+        ("?" not in url and "#" not in url, "expected an address without ? and #"),
+        (
+            not parts.path.rstrip("/").endswith(must_not_end_with),
+            f"leave {must_not_end_with} out at the end of the address, the service adds it",
+        ),
+    )
+    return next((fault for is_met, fault in demands if not is_met), None)
+
+
+def database_fault(url: str) -> str | None:
+    """Tell what is wrong with the URL of the books; None: nothing."""
+    if _POSTGRESQL.match(url):
+        return 'PostgreSQL is not supported yet; use "sqlite:///PATH"'
+    sqlite = _SQLITE.fullmatch(url)
+    if sqlite is None:
+        return 'expected "sqlite:///PATH", the path of a file, as in "sqlite:///tarazu.db"'
+    if sqlite["path"] == ":memory:":
+        return 'expected the path of a file, as in "sqlite:///tarazu.db": books in memory are lost with the process'
+    return None

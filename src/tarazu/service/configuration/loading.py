@@ -1,0 +1,121 @@
+"""Find the configuration, read it whole, and answer with it or with all that is wrong."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tarazu.domain.catalogue import Catalogue
+from tarazu.service.configuration.addresses import API_PATH, base_address_fault, database_fault
+from tarazu.service.configuration.backends import Surroundings
+from tarazu.service.configuration.catalogue import read_catalogue
+from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
+from tarazu.service.configuration.schema import DatabaseSection, ServerSettings
+from tarazu.service.configuration.sections import check_outermost, read_section
+
+CONFIGURATION_VARIABLE = "TARAZU_CONFIG"
+CONFIGURATION_FILE = Path("tarazu.toml")
+CONFIGURATION_BYTES_MAX = 1_048_576
+DEMO_FILE = "demo.toml"
+
+_TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+_HEADER_FAULT = "at the end of a table declaration"
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    """All that the operator decides. `path` is None for the built-in demo catalogue."""
+
+    path: Path | None
+    server: ServerSettings
+    database_url: str = "sqlite:///tarazu.db"
+    catalogue: Catalogue
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Configuration:
+    """Read and check `path`, else $TARAZU_CONFIG, else ./tarazu.toml if it exists, else the demo catalogue.
+
+    Raises:
+        ConfigurationError: with every problem that there is; nothing of such a configuration may be used.
+    """
+    path, text = _find(path, environ)
+    file = DEMO_FILE if path is None else str(path)
+    document = _parse(file, text)
+    findings = Findings(file, text)
+    surroundings = Surroundings(folder=Path() if path is None else path.parent, environ=environ)
+    check_outermost(document, findings)
+    configuration = Configuration(
+        path=path,
+        server=_server(document, findings),
+        database_url=_database_url(document, findings),
+        catalogue=read_catalogue(document, surroundings, findings),
+    )
+    findings.raise_if_any()
+    return configuration
+
+
+def _find(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:
+    if path is not None:
+        return path, _read(path, "check the path")
+    named = environ.get(CONFIGURATION_VARIABLE)
+    if named:
+        return Path(named), _read(Path(named), f"check the environment variable {CONFIGURATION_VARIABLE}")
+    if CONFIGURATION_FILE.exists() or CONFIGURATION_FILE.is_symlink():  # a broken link is no wish for the demo
+        return CONFIGURATION_FILE, _read(CONFIGURATION_FILE, "check the file")
+    return None, files("tarazu.service").joinpath(DEMO_FILE).read_text("utf-8")
+
+
+def _read(path: Path, advice: str) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(CONFIGURATION_BYTES_MAX + 1)
+    except OSError as error:
+        _fail(str(path), None, f"cannot be read ({error.strerror}), {advice}")
+    if len(content) > CONFIGURATION_BYTES_MAX:
+        _fail(str(path), None, f"is larger than {CONFIGURATION_BYTES_MAX:,} bytes, {advice}")
+    try:
+        return content.decode("utf-8-sig")  # some editors begin a file with a byte order mark
+    except UnicodeDecodeError as error:
+        _fail(str(path), content.count(b"\n", 0, error.start) + 1, "is not UTF-8 text, save it as UTF-8")
+
+
+def _parse(file: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        _fail(file, None, "is not usable TOML: nested too deeply")
+    except ValueError as error:  # TOMLDecodeError, or the interpreter's own about a number of too many digits
+        message = str(error)
+        place = _TOML_PLACE.search(message)
+        line = text.count("\n") + 1
+        if place and place["line"]:
+            line = int(place["line"])
+        reason = f"is not valid TOML: {_TOML_PLACE.sub('', message)}"
+        if _HEADER_FAULT in message:
+            reason += '; a name with a slash, colon or space in it is written in quotes, as in [models."openai/gpt-4o"]'
+        _fail(file, line if place else None, reason)
+
+
+def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:
+    server = read_section(ServerSettings, document.get("server", {}), ("server",), findings)
+    if server.public_url is None:
+        return server
+    if fault := base_address_fault(server.public_url, must_not_end_with=API_PATH):
+        findings.add(("server", "public_url"), fault)
+    return replace(server, public_url=server.public_url.rstrip("/"))
+
+
+def _database_url(document: dict[str, Any], findings: Findings) -> str:
+    url = read_section(DatabaseSection, document.get("database", {}), ("database",), findings).url
+    if fault := database_fault(url):
+        findings.add(("database", "url"), fault)
+    return url
+
+
+def _fail(file: str, line: int | None, reason: str) -> NoReturn:
+    raise ConfigurationError((Problem(file, line, None, reason),))

@@ -1,0 +1,145 @@
+"""What tarazu.toml may hold: one Struct for each kind of table, with a type for each setting.
+
+A type's `description` completes the sentence "expected …". Its `extra` may say what was expected of a value that is
+too large, and that the value must never be shown, since a secret may stand there by mistake.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct
+
+CREDITS_MAX = 10**12
+"""Far above any price or quota, and every sum of them fits the books and the numbers of JSON's readers."""
+COUNT_MAX = 10**9
+PORT_MAX = 65_535
+WORKERS_MAX = 256
+TIMEOUT_S_MAX = 600
+_COUNT_TOO_LARGE = {"too_large": f"an integer of at most {COUNT_MAX:,}"}
+
+REQUIRED: Any = UNSET
+"""The default of a setting that has none. It stands in for the missing value only until the problem is raised."""
+
+Text = Annotated[
+    str, Meta(pattern=r"\A(?=.*\S)[^\x00-\x1f\x7f]{1,500}\Z", description="a line of text of 1 to 500 characters")
+]
+AnyText = Annotated[str, Meta(max_length=2_000, description="a text of at most 2,000 characters")]
+Credits = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=CREDITS_MAX,
+        description="an integer of at least 0",
+        extra={"too_large": f"an integer of at most {CREDITS_MAX:,}"},
+    ),
+]
+Count = Annotated[int, Meta(ge=1, le=COUNT_MAX, description="an integer of at least 1", extra=_COUNT_TOO_LARGE)]
+Priority = Annotated[int, Meta(ge=0, le=COUNT_MAX, description="an integer of at least 0", extra=_COUNT_TOO_LARGE)]
+Workers = Annotated[int, Meta(ge=1, le=WORKERS_MAX, description=f"an integer from 1 to {WORKERS_MAX}")]
+Port = Annotated[int, Meta(ge=0, le=PORT_MAX, description=f"a port from 0 (any free one) to {PORT_MAX}")]
+Seconds = Annotated[
+    float, Meta(gt=0, le=TIMEOUT_S_MAX, description=f"a number of seconds above 0, at most {TIMEOUT_S_MAX}")
+]
+Host = Annotated[
+    str, Meta(pattern=r"\A[A-Za-z0-9.:%_-]{1,255}\Z", description="a host name or an address without port")
+]
+Url = Annotated[str, Meta(description="an http:// or https:// address", extra={"hidden": True})]
+DatabaseUrl = Annotated[str, Meta(description='a URL such as "sqlite:///tarazu.db"', extra={"hidden": True})]
+Currency = Annotated[str, Meta(pattern=r"\A[A-Z]{3}\Z", description="a currency code of three capital letters")]
+VariableName = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Z_][A-Z0-9_]{0,127}\Z",
+        description="the name of an environment variable (capital letters, digits and _), never the key itself",
+        extra={"hidden": True},
+    ),
+]
+ModelIds = Annotated[tuple[str, ...], Meta(description='a list of model ids, or ["*"] for all')]
+SomeModelIds = Annotated[
+    tuple[str, ...], Meta(min_length=1, description='a list of one or more model ids, or ["*"] for all')
+]
+CapabilityNames = Annotated[tuple[str, ...], Meta(description='a list of names such as ["chat", "reasoning"]')]
+BackendTables = Annotated[
+    tuple[dict[str, Any], ...],
+    Meta(min_length=1, description='one or more tables, each headed [[models."ID".backends]]'),
+]
+Kind = Annotated[Literal["openai", "local", "anthropic", "gemini"], Meta(description='"openai" or "local"')]
+
+
+class ServerSettings(Struct, frozen=True):
+    """[server]: how the service listens. `max_in_flight` bounds the completions at once in one worker process.
+
+    Above it the answer is 503. Port 0 is any free port. `public_url` is the address that callers use, without a
+    slash at its end.
+    """
+
+    host: Host = "127.0.0.1"
+    port: Port = 8080
+    workers: Workers = 1
+    public_url: Url | None = None
+    max_in_flight: Count = 512
+
+
+class DatabaseSection(Struct, frozen=True):
+    """[database]: where the books are."""
+
+    url: DatabaseUrl = "sqlite:///tarazu.db"
+
+
+class BillingSection(Struct, frozen=True):
+    """[billing]: what holds for all that is sold."""
+
+    timezone: Text = "UTC"
+    currency: Currency = "IRT"
+    default_model: Text | None = None
+
+
+class PaygSection(Struct, frozen=True):
+    """[payg]: what accounts without a plan may use while they have a balance."""
+
+    requests_per_minute: Count = 20
+    models: ModelIds = ("*",)
+
+
+class PlanSection(Struct, frozen=True):
+    """[plans.NAME]: one subscription."""
+
+    monthly_credits: Credits = REQUIRED
+    requests_per_minute: Count = 60
+    models: SomeModelIds = ("*",)
+
+
+class ModelSection(Struct, frozen=True):
+    """[models."ID"]: one model on sale. `backends` are read one by one, as BackendSection."""
+
+    display_name: Text | None = None
+    provider: Text | None = None
+    description: AnyText = ""
+    credits: Credits = REQUIRED
+    payg_amount: Credits = 0
+    capabilities: CapabilityNames = ("chat",)
+    max_output_tokens: Count | None = None
+    timeout_s: Seconds = 60.0
+    backends: BackendTables = REQUIRED
+
+
+class BackendSection(Struct, frozen=True):
+    """[[models."ID".backends]]: one server of a model."""
+
+    kind: Kind = REQUIRED
+    url: Url | None = None
+    model: Text | None = None
+    api_key_env: VariableName | None = None
+    weight: Count = 1
+    priority: Priority = 0
+    max_concurrency: Count | None = None
+
+
+SECTIONS: dict[str, type[Struct]] = {
+    "server": ServerSettings,
+    "database": DatabaseSection,
+    "billing": BillingSection,
+    "payg": PaygSection,
+    "plans": PlanSection,
+    "models": ModelSection,
+}
+"""The names of the file's outermost tables; under `plans` and `models` there is one table for each name or id."""
