@@ -9,7 +9,7 @@ from starlette.types import Receive
 from tarazu.domain.errors import Error, Refusal
 
 BODY_BYTES_MAX = 1024 * 1024
-BODY_TIMEOUT_S = 15.0
+BODY_TIMEOUT_S = 10
 """For the whole body: what is half-sent for longer is answered and forgotten."""
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 """For all bodies that one process is taking in at once."""

@@ -1,0 +1,141 @@
+"""Run the service: local models and worker processes, from the first to the last moment."""
+
+import http.client
+import math
+import multiprocessing
+import socket
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import structlog
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server import Server
+from msgspec.structs import replace
+
+from tarazu.service.configuration import Configuration, ServerSettings
+from tarazu.service.logs import configure_logs
+from tarazu.service.running import Setup
+
+APPLICATION = "tarazu.api.app:make_application"
+HEADERS_TIMEOUT_S = 10
+"""For the head of a request, as for its body."""
+GRACE_S = 10
+"""Beyond the longest time-out of a request: after that, a worker that has been told to stop is killed."""
+CONNECTIONS_MAX = 8_192
+"""Connections that one worker keeps open; the next ones wait to be accepted."""
+BACKLOG = 2_048
+READY_TIMEOUT_S = 60
+READY_POLL_S = 0.02
+STATUS_OK = 200
+
+log = structlog.get_logger()
+
+
+class ServingError(Exception):
+    """The service cannot start. The message says why and what to do."""
+
+
+def serve(configuration: Configuration, *, on_ready: Callable[[str], None]) -> int:
+    """Serve until SIGINT or SIGTERM; answer with the exit status.
+
+    `on_ready` is called once with the base address, when requests are answered and the local models are loaded.
+
+    Raises:
+        ServingError: the port is taken, or a local model cannot be started.
+    """
+    configure_logs()
+    server = replace(configuration.server, port=_free_port(configuration.server))
+    setup = Setup(replace(configuration, server=server))
+    multiprocessing.set_start_method("spawn", force=True)
+    granian = _granian(setup)
+    ready = threading.Thread(target=_when_ready, args=(server, on_ready), name="ready", daemon=True)
+    granian.on_startup(ready.start)
+    try:
+        granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else 1
+    return 0
+
+
+def _granian(setup: Setup) -> Server:
+    configuration = setup.configuration
+    longest_s = max(model.timeout_s for model in configuration.catalogue.models.values())
+    return Server(
+        APPLICATION,
+        address=configuration.server.host,
+        port=configuration.server.port,
+        interface=Interfaces.ASGI,
+        workers=configuration.server.workers,
+        http=HTTPModes.auto,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
+        websockets=False,
+        backlog=BACKLOG,
+        backpressure=CONNECTIONS_MAX,
+        log_level=LogLevels.warning,
+        log_dictconfig=_LOGS,
+        respawn_failed_workers=True,
+        workers_kill_timeout=math.ceil(max(longest_s, HEADERS_TIMEOUT_S)) + GRACE_S,
+    )
+
+
+_LOGS = {
+    "handlers": {
+        "console": {"formatter": "generic", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
+        "access": {"formatter": "access", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
+    },
+}
+
+
+def _load(setup: Setup) -> Any:
+    """Make the application; runs in each worker process."""
+    configure_logs()
+    module, name = APPLICATION.split(":")
+    return getattr(import_module(module), name)(setup)
+
+
+def _free_port(server: ServerSettings) -> int:
+    """Check that nobody listens at the address; port 0 becomes a free one.
+
+    The workers share the port, so without this check a second `serve` would silently share it too.
+    """
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((server.host, server.port))
+        except OSError as error:
+            raise ServingError(
+                f"Cannot listen on {server.host}:{server.port}: {error.strerror}. "
+                "Choose another with --host and --port, or in the [server] section."
+            ) from None
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _when_ready(server: ServerSettings, on_ready: Callable[[str], None]) -> None:
+    """Wait until a worker answers, then say so."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)  # noqa: S104 - reads the setting
+    until_s = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < until_s:
+        if _answers(host, server.port):
+            on_ready(server.public_url or f"http://{f'[{host}]' if ':' in host else host}:{server.port}")
+            return
+        time.sleep(READY_POLL_S)
+    log.error("not_ready", waited_s=READY_TIMEOUT_S)
+
+
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=1)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == STATUS_OK
+    except OSError:
+        return False
+    finally:
+        connection.close()
