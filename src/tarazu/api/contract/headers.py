@@ -1,0 +1,74 @@
+"""The headers that answers carry (decisions, Reply), and which answer carries which."""
+
+from tarazu.api.contract.structure import Header, Reference, Schema
+
+STATUS_OK = 200
+STATUS_UNAUTHORIZED = 401
+STATUS_FORBIDDEN = 403
+STATUS_METHOD_NOT_ALLOWED = 405
+STATUS_TOO_MANY_REQUESTS = 429
+STATUS_SYSTEM_STOPPED = 503
+
+REQUEST_ID = "X-Request-Id"
+RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+RETRY_AFTER = "Retry-After"
+WWW_AUTHENTICATE = "WWW-Authenticate"
+ALLOW = "Allow"
+
+BEFORE_THE_WINDOWS = (STATUS_UNAUTHORIZED, STATUS_FORBIDDEN, STATUS_SYSTEM_STOPPED)
+"""Statuses of the chat endpoint that are answered, or may be, before a request has reached the minute windows."""
+
+
+def _count(minimum: int) -> Schema:
+    return {"type": "integer", "minimum": minimum}
+
+
+HEADERS = {
+    REQUEST_ID: Header(
+        description="Names this one request. Tell it to the operator when something goes wrong.",
+        required=True,
+        schema={"type": "string", "minLength": 1},
+        example="req_2Xk9TqVb0LmE7sRa",
+    ),
+    "X-RateLimit-Limit": Header(
+        description="Maximum requests in one minute, by the limit that binds tighter now: the account's or the key's.",
+        required=True,
+        schema=_count(1),
+        example=60,
+    ),
+    "X-RateLimit-Remaining": Header(
+        description="Requests left in the current window.", required=True, schema=_count(0), example=59
+    ),
+    "X-RateLimit-Reset": Header(
+        description="Seconds until the window resets.", required=True, schema=_count(1), example=42
+    ),
+    RETRY_AFTER: Header(
+        description="Whole seconds to wait before trying again.", required=True, schema=_count(1), example=42
+    ),
+    WWW_AUTHENTICATE: Header(
+        description="How to authenticate.",
+        required=True,
+        schema={"type": "string", "pattern": "^Bearer"},
+        example="Bearer",
+    ),
+    ALLOW: Header(
+        description="The methods that the path takes, with commas between them.",
+        required=True,
+        schema={"type": "string", "minLength": 1},
+        example="POST",
+    ),
+}
+
+
+def headers_of(status: int, *, counts_requests: bool = False) -> dict[str, Reference]:
+    """Tell what an answer of this status carries; `counts_requests` for the endpoint that has a rate limit."""
+    names = [REQUEST_ID]
+    if counts_requests and status not in BEFORE_THE_WINDOWS:
+        names += RATE_LIMIT
+    if status in (STATUS_TOO_MANY_REQUESTS, STATUS_SYSTEM_STOPPED):
+        names.append(RETRY_AFTER)
+    if status == STATUS_UNAUTHORIZED:
+        names.append(WWW_AUTHENTICATE)
+    if status == STATUS_METHOD_NOT_ALLOWED:
+        names.append(ALLOW)
+    return {name: Reference(f"#/components/headers/{name}") for name in names}

@@ -1,0 +1,6 @@
+"""The API's page."""
+
+
+def html() -> bytes:
+    """Make the page."""
+    return b"<!doctype html><title>Tarazu</title>"
