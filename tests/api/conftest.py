@@ -1,0 +1,38 @@
+"""What the black-box tests of the API share: a scripted backend and a running service for each module."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.backend import ScriptedBackend
+from tests.support.service import RunningService
+
+
+@pytest.fixture(scope="module")
+def module_backend() -> Iterator[ScriptedBackend]:
+    """A model server for the module's service."""
+    with ScriptedBackend() as backend:
+        yield backend
+
+
+@pytest.fixture
+def backend(module_backend: ScriptedBackend) -> ScriptedBackend:
+    """The module's model server, well-behaved again."""
+    module_backend.reset()
+    return module_backend
+
+
+@pytest.fixture(scope="module")
+def service(module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A running service for the module; at the end its books must balance."""
+    with RunningService(tmp_path_factory.mktemp("service"), module_backend.url) as running:
+        yield running
+        audit = running.run("audit")
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+
+
+@pytest.fixture
+def row(request: pytest.FixtureRequest) -> str:
+    """The rows that a test holds, for its name alone."""
+    rows: str = request.param
+    return rows

@@ -1,0 +1,307 @@
+"""The service as its users meet it: `tarazu serve` in a process of its own, asked over real HTTP."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct
+from sqlalchemy import Engine
+
+from tarazu.domain.accounts import Account, AccountStatus
+from tarazu.service.books import open_books
+from tarazu.service.configuration import Configuration, load
+from tarazu.service.provisioning import Provisioning
+
+START_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 60
+REQUEST_TIMEOUT_S = 30
+POLL_S = 0.02
+CHAT = "/api/v1/chat/completions"
+MODELS = "/api/v1/models"
+USAGE = "/api/v1/usage"
+
+CATALOGUE = """
+[billing]
+default_model = "test/one"
+
+[payg]
+requests_per_minute = 500
+models = ["test/one", "test/two"]
+
+[plans.basic]
+monthly_credits = 10
+requests_per_minute = 1000
+models = ["test/one", "test/two", "test/free", "odd/a:b.c-1/x"]
+
+[plans.large]
+monthly_credits = 1000000
+requests_per_minute = 100000
+
+[plans.three]
+monthly_credits = 3
+requests_per_minute = 100000
+
+[plans.narrow]
+monthly_credits = 1000
+requests_per_minute = 3
+
+[models."test/one"]
+display_name = "Test One"
+provider = "testers"
+description = "Answers for one credit."
+credits = 1
+payg_amount = 150
+capabilities = ["chat", "reasoning"]
+timeout_s = 5
+[[models."test/one".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "backend-name"
+api_key_env = "BACKEND_KEY"
+
+[models."test/two"]
+credits = 2
+payg_amount = 300
+timeout_s = 5
+[[models."test/two".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "two"
+
+[models."test/free"]
+credits = 0
+timeout_s = 5
+[[models."test/free".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "free"
+
+[models."test/dear"]
+credits = 2000000
+timeout_s = 5
+[[models."test/dear".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "dear"
+
+[models."test/hasty"]
+credits = 1
+timeout_s = 0.3
+max_output_tokens = 16
+[[models."test/hasty".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "hasty"
+
+[models."odd/a:b.c-1/x"]
+credits = 1
+timeout_s = 5
+[[models."odd/a:b.c-1/x".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "odd"
+"""
+"""Plans and models for tests; BACKEND stands for the scripted backend's address."""
+
+BACKEND_KEY = "sk-backend-canary-5f0c"
+"""The credential of the model servers in tests; it must not appear in any output."""
+
+
+class Answer(Struct, frozen=True):
+    """One HTTP answer; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a domain error."""
+        code: str = self.json["error"]["code"]
+        return code
+
+    @property
+    def text(self) -> str:
+        """The reply of the model."""
+        text: str = self.json["choices"][0]["message"]["content"]
+        return text
+
+
+class Customer(Struct, frozen=True):
+    """An account with one key; `secret` is the whole key."""
+
+    account_id: str
+    key_id: str
+    secret: str
+
+
+class RunningService:
+    """`tarazu serve` on a free port, with books of its own in `folder`.
+
+    `catalogue` is the text of tarazu.toml without [server] and [database]. Logs are in `log`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        backend_url: str,
+        *,
+        catalogue: str = CATALOGUE,
+        server: str = "",
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = _free_port()
+        self.folder = folder
+        self.config = folder / "tarazu.toml"
+        self.log = folder / "serve.log"
+        self.config.write_text(
+            f'[server]\nport = {self.port}\n{server}\n[database]\nurl = "sqlite:///{folder}/tarazu.db"\n'
+            + catalogue.replace('"BACKEND"', f'"{backend_url}"')
+        )
+        self.environ = {**os.environ, "BACKEND_KEY": BACKEND_KEY, **(environ or {})}
+        self.configuration: Configuration = load(self.config, self.environ)
+        self.engine: Engine = open_books(self.configuration.database_url)
+        self.provisioning = Provisioning(self.engine, self.configuration.catalogue)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.engine.dispose()
+
+    def start(self) -> None:
+        """Start the process and wait until it answers."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tarazu", "serve", "--config", str(self.config)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environ,
+                cwd=self.folder,
+            )
+        until = time.monotonic() + START_TIMEOUT_S
+        while not self._answers():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(POLL_S)
+
+    def stop(self) -> int:
+        """Stop the process as an operator does, and wait for its end."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_TIMEOUT_S)
+
+    def customer(
+        self,
+        plan: str | None = "large",
+        *,
+        balance: int = 0,
+        status: AccountStatus = AccountStatus.ACTIVE,
+        models: Sequence[str] | None = None,
+        limit_per_minute: int | None = None,
+    ) -> Customer:
+        """Open an account with a key, straight in the books."""
+        account = self.provisioning.create_account(name="Test", plan=plan, status=status)
+        if balance:
+            self.provisioning.add_credit(account.id, balance, reference=f"start of {account.id}")
+        issued = self.provisioning.create_key(
+            account.id, name="test key", models=models, limit_per_minute=limit_per_minute
+        )
+        return Customer(account.id, issued.key.id, issued.secret)
+
+    def another_key(self, customer: Customer, **settings: Any) -> Customer:
+        """Issue one more key of the same account."""
+        issued = self.provisioning.create_key(customer.account_id, name="another key", **settings)
+        return Customer(customer.account_id, issued.key.id, issued.secret)
+
+    def account(self, customer: Customer) -> Account:
+        """Read the account from the books."""
+        return self.provisioning.account(customer.account_id)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | str | None = None,
+        headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+    ) -> Answer:
+        """Send one request as it is."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S)
+        try:
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+                connection.putheader(name, value)
+            payload = body.encode() if isinstance(body, str) else body
+            if payload is not None:
+                connection.putheader("Content-Length", str(len(payload)))
+            connection.endheaders(payload)
+            response = connection.getresponse()
+            return Answer(
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                response.read(),
+            )
+        finally:
+            connection.close()
+
+    def get(self, path: str, customer: Customer | None = None) -> Answer:
+        """GET with the customer's key."""
+        return self.request("GET", path, headers=_bearer(customer))
+
+    def post(self, customer: Customer | None, body: object, **headers: str) -> Answer:
+        """POST a JSON body to /chat/completions with the customer's key; `x_name` becomes the header X-Name."""
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", **_bearer(customer)}
+        sent.update({name.replace("_", "-"): value for name, value in headers.items()})
+        return self.request("POST", CHAT, payload, sent)
+
+    def chat(self, customer: Customer, prompt: str = "Hello", **members: object) -> Answer:
+        """Ask for a completion."""
+        return self.post(customer, {"prompt": prompt, **members})
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a tarazu command on the same configuration."""
+        return subprocess.run(
+            [sys.executable, "-m", "tarazu", *arguments, "--config", str(self.config)],
+            capture_output=True,
+            text=True,
+            env=self.environ,
+            timeout=REQUEST_TIMEOUT_S,
+            check=False,
+        )
+
+    def _answers(self) -> bool:
+        try:
+            return self.request("GET", "/health").status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def _bearer(customer: Customer | None) -> dict[str, str]:
+    return {} if customer is None else {"Authorization": f"Bearer {customer.secret}"}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
