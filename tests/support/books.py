@@ -1,0 +1,174 @@
+"""Books for tests: a real SQLite file with the migrated schema, and short ways to fill it and look into it."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from sqlalchemy import Engine, event, text
+
+from tarazu.domain.accounts import Account, Key
+from tarazu.domain.admission import Decision
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.credits import Hold, RequestState
+from tarazu.store.accounts import find_account, insert_account
+from tarazu.store.audit import AuditReport, audit
+from tarazu.store.batch import run_batch
+from tarazu.store.engine import open_engine, transaction
+from tarazu.store.keys import find_key, insert_key
+from tarazu.store.migrate import upgrade
+from tarazu.store.operations import Admit, End, Operation
+from tarazu.store.topups import Topup, insert_topup
+from tests.support.values import NOON_MS, Clock, make_asked, make_catalogue, present
+
+_numbers = count(1)
+
+
+def make_topup(credits_: int, **changes: Any) -> Topup:
+    """Make a top-up of account `acc_1` with a reference of its own."""
+    number = next(_numbers)
+    topup = Topup(
+        id=f"top_{number:08}",
+        account_id="acc_1",
+        credits=credits_,
+        reference=f"payment {number}",
+        note=None,
+        created_at_ms=NOON_MS,
+    )
+    return replace(topup, **changes)
+
+
+def charge(hold: Hold, **changes: Any) -> End:
+    """Make the operation that charges a hold for 10 tokens in and 20 out."""
+    end = End(
+        request_id=hold.request_id,
+        account_id=hold.account_id,
+        state=RequestState.CHARGED,
+        tries=1,
+        prompt_tokens=10,
+        completion_tokens=20,
+    )
+    return replace(end, **changes)
+
+
+def release(hold: Hold) -> End:
+    """Make the operation that releases a hold."""
+    return End(request_id=hold.request_id, account_id=hold.account_id, state=RequestState.RELEASED)
+
+
+class Books:
+    """One database file, its engine, and short ways to fill it, run batches on it and look into it."""
+
+    def __init__(self, path: Path, catalogue: Catalogue | None = None) -> None:
+        self.path = path
+        self.catalogue = catalogue or make_catalogue()
+        self.clock = Clock()
+        self.pragmas: dict[str, int] = {}
+        self.engine = self.open_engine(self.pragmas)
+
+    def open_engine(self, pragmas: dict[str, int]) -> Engine:
+        """Open an engine on the file. Its connections set the pragmas, as they stand then, whenever they are taken.
+
+        So a disk can become full (`max_page_count`) or write-protected (`query_only`), and well again.
+        """
+        engine = open_engine(f"sqlite:///{self.path}")
+
+        @event.listens_for(engine, "checkout")
+        def _set(connection: Any, _record: object, _proxy: object) -> None:
+            for name, value in pragmas.items():
+                connection.execute(f"PRAGMA {name} = {value}").close()
+
+        return engine
+
+    def add(self, *values: Account | Key | Topup) -> None:
+        """Write accounts, keys and top-ups, in one transaction."""
+        with transaction(self.engine) as connection:
+            for value in values:
+                if isinstance(value, Account):
+                    insert_account(connection, value)
+                elif isinstance(value, Key):
+                    insert_key(connection, value)
+                else:
+                    insert_topup(connection, value)
+
+    def run(self, *operations: Operation) -> list[Any]:
+        """Run one batch now."""
+        with transaction(self.engine) as connection:
+            return run_batch(connection, operations, self.catalogue, self.clock())
+
+    def admit(self, key: int = 1, model: str | None = "small", **changes: Any) -> Decision:
+        """Run a batch of one admission."""
+        decision: Decision = self.run(Admit(make_asked(key, model, **changes)))[0]
+        return decision
+
+    def execute(self, statement: str, **values: Any) -> None:
+        """Run a statement in a transaction of its own."""
+        with transaction(self.engine) as connection:
+            connection.execute(text(statement), values)
+
+    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a query."""
+        with transaction(self.engine, read_only=True) as connection:
+            found = connection.execute(text(query), values).all()
+            return [tuple(row) for row in found]
+
+    def account(self, id_: str = "acc_1") -> Account:
+        """Read an account."""
+        with transaction(self.engine, read_only=True) as connection:
+            account = find_account(connection, id_)
+        assert account is not None
+        return account
+
+    def key(self, number: int = 1) -> Key:
+        """Read a key."""
+        with transaction(self.engine, read_only=True) as connection:
+            key = find_key(connection, present(number).id)
+        assert key is not None
+        return key
+
+    def states(self) -> list[str]:
+        """Read the states of all requests, in the order of their ids."""
+        return [state for (state,) in self.rows("SELECT state FROM requests ORDER BY id")]
+
+    def figures(self, id_: str = "acc_1") -> tuple[int, int]:
+        """Read what an account has used of its quota, and its balance."""
+        account = self.account(id_)
+        return account.used, account.balance
+
+    def audit(self, overdue_before_ms: int = 0) -> AuditReport:
+        """Audit the books."""
+        with transaction(self.engine, read_only=True) as connection:
+            return audit(connection, overdue_before_ms=overdue_before_ms)
+
+    def assert_balanced(self) -> None:
+        """Fail with the differences that an audit finds."""
+        assert self.audit().differences == ()
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Read everything, to tell that nothing has changed."""
+        tables = ("accounts", "keys", "requests", "topups", "daily_usage", "intake")
+        return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables}  # noqa: S608 - fixed names
+
+
+def make_template(folder: Path) -> Path:
+    """Make a database file with the migrated schema, to be copied by `open_books`."""
+    path = folder / "template.db"
+    engine = open_engine(f"sqlite:///{path}")
+    upgrade(engine)
+    engine.dispose()
+    return path
+
+
+@contextmanager
+def open_books(template: Path, folder: Path, catalogue: Catalogue | None = None) -> Iterator[Books]:
+    """Open new books in a folder."""
+    path = folder / "tarazu.db"
+    shutil.copyfile(template, path)
+    books = Books(path, catalogue)
+    try:
+        yield books
+    finally:
+        books.engine.dispose()
