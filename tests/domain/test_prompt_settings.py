@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarazu.domain.errors import Error, Refusal
-from tarazu.domain.prompt import ChatRequest, Settings, read_chat_request
+from tarazu.domain.prompt import TOKENS_MAX, ChatRequest, Settings, read_chat_request
 
 
 def read(**settings: Any) -> ChatRequest | Refusal:
@@ -37,7 +37,6 @@ def settings_of(**settings: Any) -> Settings:
         ("frequency_penalty", -2.0),
         ("frequency_penalty", 2),
         ("max_tokens", 1),
-        ("max_tokens", 10**30),
         ("seed", 0),
         ("seed", -1),
         ("seed", 2**63 - 1),
@@ -46,6 +45,20 @@ def settings_of(**settings: Any) -> Settings:
 def test_a_setting_at_or_within_its_bounds_is_passed_on(name: str, value: float) -> None:
     """Bounds are part of the range."""
     assert msgspec.to_builtins(settings_of(**{name: value})) == {name: value}
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_tokens", 5.0), ("max_completion_tokens", 5.0), ("seed", 5.0)])
+def test_an_integer_may_be_written_with_a_fraction_of_zero(name: str, value: float) -> None:
+    """As in JSON Schema, 5.0 is an integer; it is passed on as 5."""
+    passed_on = getattr(settings_of(**{name: value}), "seed" if name == "seed" else "max_tokens")
+    assert passed_on == 5
+    assert isinstance(passed_on, int)
+
+
+@pytest.mark.parametrize("value", [2**31, 10**30, 1e300])
+def test_more_tokens_than_any_model_writes_are_cut(value: float) -> None:
+    """No backend is sent a number that it could not read."""
+    assert settings_of(max_tokens=value).max_tokens == TOKENS_MAX
 
 
 @pytest.mark.parametrize(
@@ -63,7 +76,7 @@ def test_a_setting_at_or_within_its_bounds_is_passed_on(name: str, value: float)
         ("frequency_penalty", 3),
         ("max_tokens", 0),
         ("max_tokens", -1),
-        ("max_tokens", 1.0),
+        ("max_tokens", 1.5),
         ("max_tokens", True),
         ("max_tokens", "10"),
         ("max_completion_tokens", 0),

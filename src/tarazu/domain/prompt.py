@@ -3,7 +3,6 @@
 Rows 10 to 13 of the order of checks, and the section Input, of decisions.md.
 """
 
-from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -14,7 +13,9 @@ from tarazu.domain.errors import Error, Refusal
 
 INPUT_CHARACTERS_MAX = 24_000
 STOP_SEQUENCES_MAX = 4
-SEED_BITS = 64
+SEED_MAX = 2**63 - 1
+TOKENS_MAX = 2**31 - 1
+"""More than any model writes; a larger `max_tokens` means the same."""
 CHARACTERS_PER_TOKEN = 4
 WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -139,39 +140,42 @@ def _prompt(members: dict[str, Any]) -> tuple[Message, ...]:
 
 
 def _settings(members: dict[str, Any]) -> Settings:
-    def number(name: str, least: float, most: float) -> Any:
-        return _valid(
-            members,
-            name,
-            lambda value: _is_number(value) and least <= value <= most,
-            f"{least:g} to {most:g}",
-        )
-
-    def whole(name: str) -> Any:
-        return _valid(members, name, lambda value: _is_integer(value) and value >= 1, "an integer of at least 1")
-
-    max_tokens, max_completion_tokens = whole("max_tokens"), whole("max_completion_tokens")
+    max_tokens = _tokens(members, "max_tokens")
+    max_completion_tokens = _tokens(members, "max_completion_tokens")
     return Settings(
-        temperature=number("temperature", 0, 2),
-        top_p=number("top_p", 0, 1),
+        temperature=_number(members, "temperature", 0, 2),
+        top_p=_number(members, "top_p", 0, 1),
         max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
         stop=_stop(members),
-        seed=_valid(
-            members,
-            "seed",
-            lambda value: _is_integer(value) and value.bit_length() < SEED_BITS,
-            f"an integer of at most {SEED_BITS} bits",
-        ),
-        presence_penalty=number("presence_penalty", -2, 2),
-        frequency_penalty=number("frequency_penalty", -2, 2),
+        seed=_seed(members),
+        presence_penalty=_number(members, "presence_penalty", -2, 2),
+        frequency_penalty=_number(members, "frequency_penalty", -2, 2),
     )
 
 
-def _valid(members: dict[str, Any], name: str, is_valid: Callable[[Any], bool], range_text: str) -> Any:
+def _number(members: dict[str, Any], name: str, least: float, most: float) -> float | None:
     value = members.get(name)
-    if value is not None and not is_valid(value):
-        raise _InvalidBodyError(f"{name} must be {range_text}.")
-    return value
+    if value is None or (_is_number(value) and least <= value <= most):
+        return value
+    raise _InvalidBodyError(f"{name} must be a number from {least} to {most}.")
+
+
+def _tokens(members: dict[str, Any], name: str) -> int | None:
+    value = members.get(name)
+    if value is None:
+        return None
+    if _is_integer(value) and value >= 1:
+        return min(int(value), TOKENS_MAX)
+    raise _InvalidBodyError(f"{name} must be an integer of at least 1.")
+
+
+def _seed(members: dict[str, Any]) -> int | None:
+    value = members.get("seed")
+    if value is None:
+        return None
+    if _is_integer(value) and -SEED_MAX <= value <= SEED_MAX:
+        return int(value)
+    raise _InvalidBodyError(f"seed must be an integer from {-SEED_MAX} to {SEED_MAX}.")
 
 
 def _stop(members: dict[str, Any]) -> tuple[str, ...] | None:
@@ -189,9 +193,10 @@ def _stop(members: dict[str, Any]) -> tuple[str, ...] | None:
     return tuple(sequence for sequence in sequences if sequence) or None
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_integer(value: Any) -> bool:
+    """Tell whether it is an integer; 5.0 is one, as in JSON Schema."""
+    return _is_number(value) and value == value // 1

@@ -11,7 +11,7 @@ from tarazu.domain.prompt import (
     INPUT_CHARACTERS_MAX,
     PROMPT_MEMBERS,
     ROLES,
-    SEED_BITS,
+    SEED_MAX,
     STOP_SEQUENCES_MAX,
     WHITE_SPACE,
 )
@@ -20,7 +20,6 @@ CHAT_REQUEST = "ChatRequest"
 CHAT_MESSAGE = "ChatMessage"
 
 _NOT_BLANK = "[^" + "".join(f"\\u{ord(character):04x}" for character in WHITE_SPACE) + "]"
-_SEED_MAX = 2 ** (SEED_BITS - 1) - 1
 
 
 def request_schemas() -> dict[str, Schema]:
@@ -129,8 +128,8 @@ def _settings() -> dict[str, Schema]:
         "seed": {
             "description": "Asks the model to repeat itself for the same request.",
             "type": ["integer", "null"],
-            "minimum": -_SEED_MAX,
-            "maximum": _SEED_MAX,
+            "minimum": -SEED_MAX,
+            "maximum": SEED_MAX,
         },
         "presence_penalty": {"description": "Above 0: rather new topics.", **penalty},
         "frequency_penalty": {"description": "Above 0: fewer repetitions.", **penalty},
