@@ -15,7 +15,7 @@ import structlog
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.server import Server
+from granian.server.mp import MPServer
 from msgspec.structs import replace
 
 from tarazu.service.configuration import Configuration, ServerSettings
@@ -63,16 +63,16 @@ def serve(configuration: Configuration, *, on_ready: Callable[[str], None]) -> i
     return 0
 
 
-def _granian(setup: Setup) -> Server:
+def _granian(setup: Setup) -> MPServer:
     configuration = setup.configuration
     longest_s = max(model.timeout_s for model in configuration.catalogue.models.values())
-    return Server(
+    return MPServer(
         APPLICATION,
         address=configuration.server.host,
         port=configuration.server.port,
         interface=Interfaces.ASGI,
         workers=configuration.server.workers,
-        http=HTTPModes.auto,
+        http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
         websockets=False,
         backlog=BACKLOG,
