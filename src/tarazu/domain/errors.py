@@ -67,7 +67,7 @@ class NoDetails(Struct, frozen=True):
 
 
 class ExhaustedDetails(Struct, frozen=True, kw_only=True):
-    """`details` of api_credits_exhausted (specification, Envelope); all but `period` are in credits."""
+    """`details` of api_credits_exhausted; all but `period` are in credits."""
 
     period: Annotated[str, Meta(description="Monthly period, YYYY-MM.")]
     used: Annotated[int, Meta(description="Credits of the quota consumed in the period.")]
