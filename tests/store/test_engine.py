@@ -1,0 +1,154 @@
+"""The database: which ones are accepted, and what its failures turn into."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from tarazu.store.engine import SQLITE_LEAST_VERSION, BooksUnavailableError, open_engine, transaction
+from tests.support.books import Books
+from tests.support.values import make_account
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("tarazu.db", "not a URL"),
+        ("", "not a URL"),
+        ("mysql://localhost/tarazu", "mysql is not supported"),
+        ("sqlite://", "must name a file"),
+        ("sqlite:///", "must name a file"),
+        ("sqlite:///:memory:", "must name a file"),
+        ("sqlite:///file::memory:?cache=shared&uri=true", "must name a file"),
+    ],
+)
+def test_a_url_that_cannot_hold_books_is_refused(url: str, reason: str) -> None:
+    """With a reason that says what to write."""
+    with pytest.raises(BooksUnavailableError, match=reason):
+        open_engine(url)
+
+
+def test_a_password_in_a_refused_url_is_not_repeated() -> None:
+    """Credentials stay out of error texts."""
+    with pytest.raises(BooksUnavailableError) as refusal:
+        open_engine("mysql://user:hunter2@localhost/tarazu")
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_sqlite_is_new_enough() -> None:
+    """Versions up to 3.51.2 can corrupt a database in WAL mode."""
+    assert SQLITE_LEAST_VERSION == (3, 51, 3)
+
+
+def test_an_old_sqlite_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The message says how to get a newer one."""
+    monkeypatch.setattr("pysqlite3.dbapi2.sqlite_version_info", (3, 51, 2))
+    with pytest.raises(BooksUnavailableError, match=r"3\.51\.3 or newer: pip install"):
+        open_engine(f"sqlite:///{tmp_path / 'new.db'}")
+
+
+def test_connections_use_wal_and_enforce_foreign_keys(books: Books) -> None:
+    """Readers do not wait for the writer, and no row hangs in the air."""
+    assert books.rows("PRAGMA journal_mode") == [("wal",)]
+    assert books.rows("PRAGMA foreign_keys") == [(1,)]
+
+
+@pytest.mark.parametrize(("relaxed", "synchronous"), [(False, 2), (True, 1)])
+def test_only_a_relaxed_commit_may_be_lost_in_a_power_cut(books: Books, *, relaxed: bool, synchronous: int) -> None:
+    """FULL (2) unless it was asked for NORMAL (1), also on a connection that was used otherwise before."""
+    with transaction(books.engine, relaxed=not relaxed):
+        pass
+    with transaction(books.engine, relaxed=relaxed) as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == synchronous
+
+
+def test_a_transaction_is_committed_at_its_end(books: Books) -> None:
+    """What was done in it is there afterwards, for others too."""
+    books.add(make_account())
+    other = books.open_engine({})
+    with transaction(other, read_only=True) as connection:
+        assert connection.exec_driver_sql("SELECT id FROM accounts").all() == [("acc_1",)]
+    other.dispose()
+
+
+def test_a_transaction_that_raises_has_no_effect(books: Books) -> None:
+    """Whatever was raised is passed on, and everything is undone."""
+
+    def work() -> None:
+        with transaction(books.engine) as connection:
+            connection.exec_driver_sql("UPDATE intake SET stopped = 1")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+    assert books.rows("SELECT stopped FROM intake") == [(0,)]
+
+
+def test_a_read_only_transaction_sees_one_state(books: Books) -> None:
+    """What another commits meanwhile is not seen, and reading does not keep it from committing."""
+    with transaction(books.engine, read_only=True) as reader:
+        assert reader.exec_driver_sql("SELECT stopped FROM intake").scalar_one() == 0
+        books.execute("UPDATE intake SET stopped = 1")
+        assert reader.exec_driver_sql("SELECT stopped FROM intake").scalar_one() == 0
+    assert books.rows("SELECT stopped FROM intake") == [(1,)]
+
+
+def test_a_broken_rule_is_not_called_an_outage(books: Books) -> None:
+    """It is our fault, and no reason to tell callers to come again."""
+    with pytest.raises(IntegrityError):
+        books.execute("UPDATE intake SET retry_after_s = 0")
+
+
+def test_an_error_does_not_carry_the_values(books: Books) -> None:
+    """An error's text may reach a log; what a row holds stays out of it."""
+    books.add(make_account(email="person@example.com"))
+    with pytest.raises(IntegrityError) as broken:
+        books.add(make_account(id="acc_2", email="person@example.com"))
+    assert "accounts.email" in str(broken.value)
+    assert "person@example.com" not in str(broken.value)
+
+
+def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
+    """It is reported, and left as it is."""
+    path, content = tmp_path / "tarazu.db", b"No database, whatever the name says. " * 50
+    path.write_bytes(content)
+    engine = open_engine(f"sqlite:///{path}")
+    with pytest.raises(BooksUnavailableError, match="not a database"), transaction(engine):
+        pass
+    assert path.read_bytes() == content
+    engine.dispose()
+
+
+def test_a_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+    """A wrong path in database.url."""
+    engine = open_engine(f"sqlite:///{tmp_path}/missing/tarazu.db")
+    with pytest.raises(BooksUnavailableError, match="unable to open"), transaction(engine):
+        pass
+    engine.dispose()
+
+
+def test_a_lock_that_lasts_too_long_is_unavailable(books: Books) -> None:
+    """Waiting is bounded; afterwards it works again."""
+    books.pragmas["busy_timeout"] = 50
+    other = books.open_engine({})
+    with (
+        transaction(other),
+        pytest.raises(BooksUnavailableError, match="locked"),
+        transaction(books.engine),
+    ):
+        pass
+    with transaction(books.engine):
+        pass
+    other.dispose()
+
+
+def test_running_out_of_connections_is_unavailable(books: Books) -> None:
+    """A small, fixed number of connections, and a bounded wait for one."""
+    books.engine.pool._timeout = 0.05  # type: ignore[attr-defined]
+    connections = [books.engine.connect() for _ in range(4)]
+    with pytest.raises(BooksUnavailableError, match="in use"), transaction(books.engine):
+        pass
+    for connection in connections:
+        connection.close()
+    with transaction(books.engine):
+        pass

@@ -1,0 +1,114 @@
+"""The schema: made by migrations, the same as the code's tables, and never half made."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine, inspect
+
+from tarazu.store.engine import BooksUnavailableError, open_engine, transaction
+from tarazu.store.migrate import current_revision, head_revision, upgrade
+from tarazu.store.schema import metadata
+from tests.support.books import Books
+
+TABLES = {"accounts", "keys", "requests", "topups", "daily_usage", "intake", "alembic_version"}
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Engine:
+    """Name a database that is not there yet."""
+    return open_engine(f"sqlite:///{tmp_path / 'new.db'}")
+
+
+def test_an_empty_file_comes_to_the_head(empty: Engine) -> None:
+    """The first start makes all tables, and says from where to where."""
+    assert current_revision(empty) is None
+    assert upgrade(empty) == (None, head_revision())
+    assert current_revision(empty) == head_revision()
+    assert set(inspect(empty).get_table_names()) == TABLES
+    empty.dispose()
+
+
+def test_upgrading_twice_is_harmless(books: Books) -> None:
+    """The second time nothing is done, and nothing is lost."""
+    books.execute("UPDATE intake SET retry_after_s = 99")
+    assert upgrade(books.engine) == (head_revision(), head_revision())
+    assert books.rows("SELECT retry_after_s FROM intake") == [(99,)]
+
+
+def test_the_migrations_make_the_tables_that_the_code_declares(books: Books) -> None:
+    """Alembic finds nothing to add, remove or change."""
+    with transaction(books.engine, read_only=True) as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "compare_server_default": True, "render_as_batch": True}
+        )
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_migrations_make_the_checks_that_the_code_declares(books: Books, empty: Engine) -> None:
+    """CHECK constraints and foreign keys too, which Alembic does not compare: they are the last guard."""
+    with transaction(empty) as connection:
+        metadata.create_all(connection)
+    declared, migrated = inspect(empty), inspect(books.engine)
+    for table in metadata.tables:
+        assert _by_name(migrated.get_check_constraints(table)) == _by_name(declared.get_check_constraints(table))
+        assert _by_name(migrated.get_foreign_keys(table)) == _by_name(declared.get_foreign_keys(table))
+        assert _by_name(migrated.get_unique_constraints(table)) == _by_name(declared.get_unique_constraints(table))
+    assert {each["name"] for each in migrated.get_check_constraints("accounts")} >= {
+        "ck_accounts_used",
+        "ck_accounts_balance",
+    }
+    empty.dispose()
+
+
+def test_a_revision_of_a_newer_release_is_refused(books: Books) -> None:
+    """Old code does not run on new books; the message says what to do, and nothing is changed."""
+    books.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(BooksUnavailableError, match=r"revision 9999, which this release does not know.*newer release"):
+        upgrade(books.engine)
+    assert current_revision(books.engine) == "9999"
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(empty: Engine) -> None:
+    """All in one transaction: after the cause is gone the same start works."""
+    with transaction(empty) as connection:
+        connection.exec_driver_sql("CREATE TABLE intake (other INTEGER)")
+    with pytest.raises(BooksUnavailableError, match="table intake already exists"):
+        upgrade(empty)
+    assert current_revision(empty) is None
+    assert set(inspect(empty).get_table_names()) - {"alembic_version"} == {"intake"}
+    with transaction(empty) as connection:
+        connection.exec_driver_sql("DROP TABLE intake")
+    assert upgrade(empty) == (None, head_revision())
+    empty.dispose()
+
+
+def test_two_that_start_together_migrate_once(tmp_path: Path) -> None:
+    """The one that comes second waits, and finds the work done."""
+    engines = [open_engine(f"sqlite:///{tmp_path / 'new.db'}") for _ in range(2)]
+    revisions: list[tuple[str | None, str]] = []
+    starters = [threading.Thread(target=lambda engine=engine: revisions.append(upgrade(engine))) for engine in engines]
+    for starter in starters:
+        starter.start()
+    for starter in starters:
+        starter.join()
+    head = head_revision()
+    assert sorted(revisions, key=str) == [(head, head), (None, head)]
+    for engine in engines:
+        engine.dispose()
+
+
+def test_the_revision_can_be_read_while_another_writes(books: Books) -> None:
+    """Asking for the revision takes no write lock."""
+    other = books.open_engine({})
+    with transaction(other):
+        assert current_revision(books.engine) == head_revision()
+    other.dispose()
+
+
+def _by_name(constraints: Sequence[Any]) -> dict[str, Any]:
+    return {each["name"]: each for each in constraints}
