@@ -28,7 +28,6 @@ def _client(service: RunningService, api_key: str | None) -> openai.OpenAI:
     return openai.OpenAI(
         base_url=f"http://127.0.0.1:{service.port}/api/v1",
         api_key=api_key or "unused",
-        default_headers={} if api_key else {"Authorization": openai.Omit()},  # type: ignore[dict-item]
         max_retries=0,
     )
 
@@ -73,7 +72,12 @@ def test_each_error_is_the_clients_own(service: RunningService, backend: Scripte
         _client(service, call.api_key) as client,
         pytest.raises(TYPES[scenario.status]) as raised,
     ):
-        client.chat.completions.create(model=call.model, messages=call.messages, stream=call.stream)  # type: ignore[arg-type]
+        client.chat.completions.create(
+            model=call.model,
+            messages=call.messages,  # type: ignore[arg-type]
+            stream=call.stream,
+            extra_headers={} if call.api_key else {"Authorization": openai.Omit()},
+        )
     assert raised.value.status_code == scenario.status
     assert raised.value.code == scenario.code
     assert raised.value.request_id is not None

@@ -9,7 +9,7 @@ from tarazu.domain.accounts import AccountStatus
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import RunningService
 
-HELLO = [{"role": "user", "content": "Hello"}]
+HELLO = ({"role": "user", "content": "Hello"},)
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     api_key: str | None
     model: str = "test/one"
-    messages: list[dict[str, str]] = HELLO
+    messages: tuple[dict[str, str], ...] = HELLO
     stream: bool = False
 
 
@@ -61,11 +61,11 @@ def _no_model(service: RunningService, _backend: ScriptedBackend) -> Call:
 
 
 def _too_large(service: RunningService, _backend: ScriptedBackend) -> Call:
-    return Call(api_key=service.customer().secret, messages=[{"role": "user", "content": "x" * 24_001}])
+    return Call(api_key=service.customer().secret, messages=({"role": "user", "content": "x" * 24_001},))
 
 
 def _no_messages(service: RunningService, _backend: ScriptedBackend) -> Call:
-    return Call(api_key=service.customer().secret, messages=[])
+    return Call(api_key=service.customer().secret, messages=())
 
 
 def _too_many(service: RunningService, _backend: ScriptedBackend) -> Call:
