@@ -1,0 +1,158 @@
+"""`tarazu account`: open, list, show and change accounts."""
+
+# ruff: noqa: PLC0415 - the database is loaded only by the commands that use it
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tarazu.cli.desk import open_provisioning, read_configuration
+from tarazu.cli.documents import AccountDocument
+from tarazu.cli.errors import UsageError
+from tarazu.cli.options import AsJson, ConfigPath, command_group
+from tarazu.cli.output import Column, print_fields, print_json, print_table, say
+from tarazu.cli.program import command_line
+from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.catalogue import NO_PLAN
+
+account_app = command_group("account", "Open, list, show and change accounts.")
+
+AccountId = Annotated[
+    str, Parameter(name="ID", help="The account's id, as in acc_9Kx2…; tarazu account list tells it.")
+]
+NewStatus = Parameter(name="--status", metavar="STATUS", help="Only an active account is served.")
+
+_COLUMNS = (
+    Column("id", whole=True),
+    Column("name"),
+    Column("email"),
+    Column("plan"),
+    Column("status"),
+    Column("used", number=True),
+    Column("limit", number=True),
+    Column("balance", number=True),
+)
+
+
+@account_app.command
+def create(
+    *,
+    name: Annotated[str, Parameter(metavar="NAME", help="Whose account it is, for people.")],
+    email: Annotated[str | None, Parameter(metavar="EMAIL", help="An address; no two accounts share one.")] = None,
+    plan: Annotated[
+        str | None, Parameter(metavar="PLAN", help="A plan of the configuration; without one, only the balance pays.")
+    ] = None,
+    status: Annotated[AccountStatus, NewStatus] = AccountStatus.ACTIVE,
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Open an account.
+
+    For example:
+
+        tarazu account create --name "Ada Lovelace" --email ada@example.com --plan pro
+        tarazu account create --name "Pay as you go" --json
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        account = provisioning.create_account(name=name, email=email, plan=plan, status=status)
+    document = AccountDocument.of(account, configuration.catalogue)
+    _print_account(document, as_json=as_json)
+    if not as_json:
+        say(f"\nIssue a key for it with: {command_line(f'key create {document.id} --name NAME', config)}")
+
+
+@account_app.command(name="list")
+def list_(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """List all accounts, oldest first.
+
+    For example:
+
+        tarazu account list
+        tarazu account list --json
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        accounts = provisioning.accounts()
+    documents = [AccountDocument.of(account, configuration.catalogue) for account in accounts]
+    if as_json:
+        print_json(documents)
+    elif not documents:
+        say(f"There are no accounts. Open one with: {command_line('account create --name NAME', config)}")
+    else:
+        print_table(
+            _COLUMNS,
+            (
+                (of.id, of.name, of.email, of.plan or NO_PLAN, of.status, of.used, of.limit, of.balance)
+                for of in documents
+            ),
+        )
+
+
+@account_app.command
+def show(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """Show one account: plan, status, quota and balance.
+
+    For example:
+
+        tarazu account show acc_9Kx2QwErTyUiOp
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        account = provisioning.account(account_id)
+    _print_account(AccountDocument.of(account, configuration.catalogue), as_json=as_json)
+
+
+@account_app.command(name="set")
+def set_(
+    account_id: AccountId,
+    /,
+    *,
+    plan: Annotated[str | None, Parameter(metavar="PLAN", help="Move it to this plan.")] = None,
+    no_plan: Annotated[
+        bool, Parameter(name="--no-plan", negative=(), show_default=False, help="Take it off its plan.")
+    ] = False,
+    status: Annotated[AccountStatus | None, NewStatus] = None,
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Change an account's plan or status, from the next request on.
+
+    For example:
+
+        tarazu account set acc_9Kx2QwErTyUiOp --plan pro
+        tarazu account set acc_9Kx2QwErTyUiOp --status blocked
+    """
+    if plan is not None and no_plan:
+        raise UsageError("--plan and --no-plan exclude each other.", "Give one of them.")
+    if plan is None and status is None and not no_plan:
+        raise UsageError("There is nothing to change.", "Give --plan PLAN, --no-plan or --status STATUS.")
+    from tarazu.service.provisioning import UNCHANGED
+
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        account = provisioning.set_account(
+            account_id,
+            plan=plan if plan is not None or no_plan else UNCHANGED,
+            status=UNCHANGED if status is None else status,
+        )
+    _print_account(AccountDocument.of(account, configuration.catalogue), as_json=as_json)
+
+
+def _print_account(document: AccountDocument, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+        return
+    print_fields(
+        (
+            ("Id", document.id),
+            ("Name", document.name),
+            ("Email", document.email),
+            ("Plan", document.plan or NO_PLAN),
+            ("Status", document.status),
+            ("Period", document.period),
+            ("Used", f"{document.used:,} of {document.limit:,} credits, {document.remaining:,} left"),
+            ("Balance", f"{document.balance:,} credits"),
+            ("Created", document.created_at),
+        )
+    )

@@ -1,0 +1,165 @@
+"""A caller of the API: completions, models and usage over HTTP."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+from pyreqwest.client import ClientBuilder
+from pyreqwest.exceptions import PyreqwestError, RequestTimeoutError
+from pyreqwest.request import RequestBuilder
+
+from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, PlainErrorEnvelope, UsageObject
+from tarazu.cli.errors import CommandError, UsageError
+from tarazu.cli.refusals import Failure, refusal
+from tarazu.service.configuration.addresses import API_PATH, base_address_fault
+
+CONNECT_TIMEOUT_S = 10
+ANSWER_TIMEOUT_S = 630
+"""Above the longest time-out that a model may have."""
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+RETRY_AFTER_DIGITS_MAX = 6
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+FIRST_ERROR_STATUS = 400
+
+
+AnswerT = TypeVar("AnswerT")
+ResultT = TypeVar("ResultT")
+
+
+class Message(Struct, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class _ChatRequest(Struct, frozen=True, omit_defaults=True):
+    messages: tuple[Message, ...]
+    model: str | None = None
+
+
+class ChatClient:
+    """Calls the API of one service with one key. Use it as a context manager.
+
+    Ctrl-C ends a call. The service may still finish and charge it.
+    """
+
+    def __init__(self, url: str, key: str) -> None:
+        """Make a client for the service at `url`, with or without /api/v1 at its end.
+
+        Raises:
+            UsageError: `url` is no address of a service.
+        """
+        self.url = url.rstrip("/").removesuffix(API_PATH)
+        if fault := base_address_fault(self.url, must_not_end_with=API_PATH):
+            raise UsageError(f"--url: {fault}.")
+        self._key = key
+        # The asynchronous client, since the synchronous one takes the process down on Ctrl-C.
+        self._runner = asyncio.Runner()
+        builder = (
+            ClientBuilder()
+            .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT_S))
+            .timeout(timedelta(seconds=ANSWER_TIMEOUT_S))
+            .follow_redirects(enable=False)  # the key goes to no other host
+            .user_agent("tarazu")
+        )
+        if urlsplit(self.url).hostname in LOOPBACK_HOSTS:
+            builder = builder.no_proxy()
+        self._client = builder.build()
+
+    def __repr__(self) -> str:
+        """Name the service, not the key."""
+        return f"ChatClient({self.url})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._runner.close()
+
+    def complete(self, messages: Sequence[Message], model: str | None) -> ChatCompletion:
+        """Ask for the next turn.
+
+        Raises:
+            CommandError: the service refuses, fails, or cannot be reached.
+        """
+        body = msgspec.json.encode(_ChatRequest(tuple(messages), model))
+        request = self._client.post(self._at("/chat/completions")).header("content-type", "application/json")
+        return self._call(request.body_bytes(body), ChatCompletion)
+
+    def models(self) -> ModelList:
+        """List the models that the key may use.
+
+        Raises:
+            CommandError: as above.
+        """
+        return self._call(self._client.get(self._at("/models")), ModelList)
+
+    def usage(self) -> UsageObject:
+        """Tell what is used and what is left.
+
+        Raises:
+            CommandError: as above.
+        """
+        return self._call(self._client.get(self._at("/usage")), UsageObject)
+
+    def _at(self, path: str) -> str:
+        return f"{self.url}{API_PATH}{path}"
+
+    def _call(self, request: RequestBuilder, kind: type[AnswerT]) -> AnswerT:
+        status, retry_after, body = self._run(self._answer(request.bearer_auth(self._key)))
+        try:
+            if status < FIRST_ERROR_STATUS:
+                return msgspec.json.decode(body, type=kind)
+            failure = _failure(status, retry_after, body)
+        except msgspec.DecodeError:  # also ValidationError, which is one
+            raise CommandError(
+                f"{self.url} answers, but not as this API does (HTTP {status}).", "Check the address, --url."
+            ) from None
+        raise refusal(failure)
+
+    def _run(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
+        try:
+            return self._runner.run(call)
+        except RequestTimeoutError:
+            raise CommandError(f"{self.url} does not answer in time.", "Try again later.") from None
+        except PyreqwestError as error:
+            raise CommandError(
+                f"{self.url} cannot be reached ({_cause(error)}).",
+                "Is the service running? tarazu serve starts it; --url or TARAZU_URL names another address.",
+            ) from None
+
+    async def _answer(self, request: RequestBuilder) -> tuple[int, str | None, bytes]:
+        async with request.build_streamed() as response:
+            body = bytearray()
+            while (chunk := await response.body_reader.read_chunk()) is not None:
+                body += chunk
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise CommandError(f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.")
+            return response.status, response.get_header("retry-after"), bytes(body)
+
+
+def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:
+    is_whole = retry_after is not None and retry_after.isdecimal() and len(retry_after) <= RETRY_AFTER_DIGITS_MAX
+    retry_after_s = int(retry_after) if retry_after is not None and is_whole else None
+    try:
+        error = msgspec.json.decode(body, type=DomainErrorEnvelope).error
+    except msgspec.ValidationError:
+        message = msgspec.json.decode(body, type=PlainErrorEnvelope).error
+        return Failure(status=status, code=None, message=message, retry_after_s=retry_after_s)
+    return Failure(
+        status=status, code=error.code, message=error.message, details=error.details, retry_after_s=retry_after_s
+    )
+
+
+def _cause(error: PyreqwestError) -> str:
+    """Find the innermost reason, which holds no address."""
+    causes = getattr(error, "details", {}).get("causes") or ()
+    return causes[-1]["message"] if causes else type(error).__name__

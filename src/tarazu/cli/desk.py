@@ -1,0 +1,83 @@
+"""What commands work with: the configuration and the books. Their failures become errors for people."""
+
+# ruff: noqa: PLC0415 - configuration and database are loaded only by the commands that use them
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tarazu.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tarazu.service.configuration import Configuration
+    from tarazu.service.provisioning import Provisioning
+
+CHECK_ADVICE = "Put it right, and check it with: tarazu check"
+BOOKS_ADVICE = "The books are where [database] url in the configuration says."
+
+
+def read_configuration(path: Path | None) -> "Configuration":
+    """Read the configuration that --config or the surroundings name.
+
+    Raises:
+        CommandError: it is not usable; all its problems are listed.
+    """
+    from tarazu.service.configuration import ConfigurationError, load
+
+    try:
+        return load(path)
+    except ConfigurationError as error:
+        count = len(error.problems)
+        problem = str(error) if count == 1 else f"The configuration has {count} problems.\n{error}"
+        raise CommandError(problem, CHECK_ADVICE) from None
+
+
+@contextmanager
+def books_errors() -> Iterator[None]:
+    """Say to a person that the books cannot be used.
+
+    Raises:
+        CommandError: in place of BooksUnavailableError.
+    """
+    from tarazu.store.engine import BooksUnavailableError
+
+    try:
+        yield
+    except BooksUnavailableError as error:
+        raise CommandError(str(error), BOOKS_ADVICE) from None
+
+
+@contextmanager
+def open_books(configuration: "Configuration") -> Iterator["Engine"]:
+    """Open the books for the length of a command, made or migrated as needed.
+
+    Raises:
+        CommandError: they cannot be used, then or later.
+    """
+    from tarazu.service.books import open_books as open_engine
+
+    with books_errors():
+        engine = open_engine(configuration.database_url)
+        try:
+            yield engine
+        finally:
+            engine.dispose()
+
+
+@contextmanager
+def open_provisioning(configuration: "Configuration") -> Iterator["Provisioning"]:
+    """Open the books for the operator's acts.
+
+    Raises:
+        CommandError: the books cannot be used, or the act cannot be done.
+    """
+    from tarazu.service.provisioning import Provisioning, ProvisioningError
+
+    with open_books(configuration) as engine:
+        try:
+            yield Provisioning(engine, configuration.catalogue)
+        except ProvisioningError as error:
+            raise CommandError(str(error)) from None

@@ -1,0 +1,147 @@
+"""The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
+
+from msgspec import Struct
+
+from tarazu.domain.accounts import Account, Key
+from tarazu.domain.calendar import iso_time
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.credits import quota_remaining
+
+
+class AccountDocument(Struct, frozen=True, kw_only=True):
+    """One account in its current period. `limit` is the plan's monthly quota, 0 without a plan."""
+
+    id: str
+    name: str
+    email: str | None
+    plan: str | None
+    status: str
+    period: str
+    used: int
+    limit: int
+    remaining: int
+    balance: int
+    created_at: str
+
+    @classmethod
+    def of(cls, account: Account, catalogue: Catalogue) -> "AccountDocument":
+        """Describe an account. A plan that is no longer on sale has no quota."""
+        plan = catalogue.plan(account.plan)
+        return cls(
+            id=account.id,
+            name=account.name,
+            email=account.email,
+            plan=account.plan,
+            status=account.status.value,
+            period=account.period,
+            used=account.used,
+            limit=0 if plan is None else plan.monthly_credits,
+            remaining=quota_remaining(account, plan),
+            balance=account.balance,
+            created_at=iso_time(account.created_at_ms),
+        )
+
+
+class KeyDocument(Struct, frozen=True, kw_only=True):
+    """One key. `state` is active, expired or revoked; `models` and `limit_per_minute` are None where it has no own."""
+
+    id: str
+    account_id: str
+    name: str
+    state: str
+    models: tuple[str, ...] | None
+    limit_per_minute: int | None
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+    @classmethod
+    def of(cls, key: Key, now_ms: int) -> "KeyDocument":
+        """Describe a key as it is now."""
+        state = "active" if key.is_active(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
+        return cls(
+            id=key.id,
+            account_id=key.account_id,
+            name=key.name,
+            state=state,
+            models=key.models,
+            limit_per_minute=key.limit_per_minute,
+            created_at=iso_time(key.created_at_ms),
+            expires_at=None if key.expires_at_ms is None else iso_time(key.expires_at_ms),
+            revoked_at=None if key.revoked_at_ms is None else iso_time(key.revoked_at_ms),
+        )
+
+
+class IssuedKeyDocument(Struct, frozen=True, kw_only=True):
+    """A key just made. `secret` is the whole key, to be seen this once."""
+
+    id: str
+    secret: str
+    account_id: str
+    name: str
+    models: tuple[str, ...] | None
+    limit_per_minute: int | None
+    created_at: str
+    expires_at: str | None
+
+    def __repr__(self) -> str:
+        """Name the key without its secret."""
+        return f"IssuedKeyDocument({self.id})"
+
+
+class TopupDocument(Struct, frozen=True, kw_only=True):
+    """A top-up; `added` is False when its reference had been used before, `balance` is the account's now."""
+
+    id: str
+    account_id: str
+    credits: int
+    reference: str
+    note: str | None
+    created_at: str
+    added: bool
+    balance: int
+
+
+class MigrationDocument(Struct, frozen=True, kw_only=True):
+    """The revision of the database before (None: there were no books) and after."""
+
+    before: str | None
+    after: str
+
+
+class ProblemDocument(Struct, frozen=True, kw_only=True):
+    """One thing to put right in the configuration."""
+
+    file: str
+    line: int | None
+    key: str | None
+    reason: str
+
+
+class PlanDocument(Struct, frozen=True, kw_only=True):
+    """A plan on sale."""
+
+    name: str
+    monthly_credits: int
+    requests_per_minute: int
+    models: tuple[str, ...]
+
+
+class ModelDocument(Struct, frozen=True, kw_only=True):
+    """A model on sale. `payg_amount` is the price of one request in the configuration's currency."""
+
+    id: str
+    display_name: str
+    credits: int
+    payg_amount: int
+    backends: tuple[str, ...]
+
+
+class CheckDocument(Struct, frozen=True, kw_only=True):
+    """The configuration: what it sells, or, when it is not `ok`, what is wrong with it."""
+
+    ok: bool
+    path: str | None = None
+    plans: tuple[PlanDocument, ...] = ()
+    models: tuple[ModelDocument, ...] = ()
+    problems: tuple[ProblemDocument, ...] = ()

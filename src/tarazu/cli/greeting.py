@@ -1,0 +1,55 @@
+"""What `tarazu serve` tells a person once it answers: the address, and lines to paste."""
+
+import shlex
+
+import msgspec
+
+from tarazu.cli.options import DEFAULT_URL
+from tarazu.cli.program import command_line
+
+QUESTION = "What is the capital of France?"
+
+
+def demo_greeting(base_url: str, *, key: str, model_id: str) -> str:
+    """Greet at the first start of the demo. This is the one place where its key is shown."""
+    api = f"{base_url}/api/v1"
+    body = msgspec.json.encode({"prompt": QUESTION}).decode()
+    return f"""\
+Tarazu is ready at {base_url}
+
+Your API key, shown only this once:
+{key}
+
+Get the first reply:
+curl {api}/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{body}'
+
+The same with the OpenAI SDK for Python:
+from openai import OpenAI
+
+client = OpenAI(base_url="{api}", api_key="{key}")
+reply = client.chat.completions.create(
+    model="{model_id}", messages=[{{"role": "user", "content": "{QUESTION}"}}]
+)
+print(reply.choices[0].message.content)
+
+{_ending(base_url)}"""
+
+
+def greeting(base_url: str, advice: str) -> str:
+    """Greet at every other start; `advice` says how to come by a key."""
+    return f"""\
+Tarazu is ready at {base_url}
+
+{advice}
+
+{_ending(base_url)}"""
+
+
+def _ending(base_url: str) -> str:
+    url = "" if base_url == DEFAULT_URL else f" --url {shlex.quote(base_url)}"
+    return f"""\
+Talk with it in a terminal (it asks for the key):
+{command_line(f"chat{url}")}
+
+The API is explained at {base_url}/docs
+Stop the service with Ctrl-C."""

@@ -1,0 +1,57 @@
+"""Options that several commands share, and how their values are read."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Group, Parameter, Token
+
+from tarazu.cli.durations import duration_s
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+"""Where `tarazu serve` answers when nothing else is said."""
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+
+ConfigPath = Annotated[
+    Path | None,
+    Parameter(
+        name="--config",
+        metavar="FILE",
+        help="The configuration; without it $TARAZU_CONFIG, else ./tarazu.toml, else the built-in demo catalogue.",
+    ),
+]
+AsJson = Annotated[
+    bool, Parameter(name="--json", negative=(), show_default=False, help="Print one JSON document, for programs.")
+]
+
+
+OPTIONS = Group("Options")
+
+
+def command_group(name: str, purpose: str) -> App:
+    """Make a command that only holds others."""
+    return App(name=name, help=purpose, group_parameters=OPTIONS)
+
+
+def duration_option(name: str, description: str) -> Parameter:
+    """Make an option that takes a duration; the command gets whole seconds."""
+    return Parameter(name=name, converter=_duration_s, metavar="DURATION", help=description)
+
+
+def number_option(name: str, description: str, *, metavar: str = "N") -> Parameter:
+    """Make an option that takes a whole number; 1.5 is refused, never rounded."""
+    return Parameter(name=name, converter=whole_number, metavar=metavar, help=description)
+
+
+def whole_number(_type: Any, tokens: Sequence[Token]) -> int:
+    """Read one whole number."""
+    text = tokens[0].value
+    if _WHOLE_NUMBER.fullmatch(text) is None:
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+def _duration_s(_type: Any, tokens: Sequence[Token]) -> int:
+    return duration_s(tokens[0].value)
