@@ -3,6 +3,8 @@
 import http.client
 import math
 import multiprocessing
+import os
+import signal
 import socket
 import threading
 import time
@@ -50,29 +52,29 @@ def serve(configuration: Configuration, *, on_ready: Callable[[str], None]) -> i
         ServingError: the port is taken, or a local model cannot be started.
     """
     configure_logs()
-    server = replace(configuration.server, port=_free_port(configuration.server))
-    setup = Setup(replace(configuration, server=server))
-    multiprocessing.set_start_method("spawn", force=True)
-    granian = _granian(setup)
-    ready = threading.Thread(target=_when_ready, args=(server, on_ready), name="ready", daemon=True)
-    granian.on_startup(ready.start)
-    try:
-        granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
-    except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else 1
+    with _hold_port(configuration.server) as held:
+        server = replace(configuration.server, port=held.getsockname()[1])
+        setup = Setup(replace(configuration, server=server))
+        multiprocessing.set_start_method("spawn", force=True)
+        granian = _granian(setup)
+        ready = threading.Thread(target=_when_ready, args=(server, on_ready), name="ready", daemon=True)
+        granian.on_startup(ready.start)
+        try:
+            granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
+        except SystemExit as exit_:
+            return exit_.code if isinstance(exit_.code, int) else 1
     return 0
 
 
 def _granian(setup: Setup) -> MPServer:
     configuration = setup.configuration
-    longest_s = max(model.timeout_s for model in configuration.catalogue.models.values())
     return MPServer(
         APPLICATION,
         address=configuration.server.host,
         port=configuration.server.port,
         interface=Interfaces.ASGI,
         workers=configuration.server.workers,
-        http=HTTPModes.http1,
+        http=HTTPModes.http1,  # to tell HTTP/2 apart granian would wait for its first bytes without a time-out
         http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
         websockets=False,
         backlog=BACKLOG,
@@ -80,8 +82,14 @@ def _granian(setup: Setup) -> MPServer:
         log_level=LogLevels.warning,
         log_dictconfig=_LOGS,
         respawn_failed_workers=True,
-        workers_kill_timeout=math.ceil(max(longest_s, HEADERS_TIMEOUT_S)) + GRACE_S,
+        workers_kill_timeout=_stop_timeout_s(configuration),
     )
+
+
+def _stop_timeout_s(configuration: Configuration) -> int:
+    """Tell how long a worker that has been told to stop may take."""
+    longest_s = max(model.timeout_s for model in configuration.catalogue.models.values())
+    return math.ceil(max(longest_s, HEADERS_TIMEOUT_S)) + GRACE_S
 
 
 _LOGS = {
@@ -95,27 +103,42 @@ _LOGS = {
 def _load(setup: Setup) -> Any:
     """Make the application; runs in each worker process."""
     configure_logs()
+    stop_timeout_s = _stop_timeout_s(setup.configuration)
+    threading.Thread(target=_end_with_parent, args=(stop_timeout_s,), name="parent", daemon=True).start()
     module, name = APPLICATION.split(":")
     return getattr(import_module(module), name)(setup)
 
 
-def _free_port(server: ServerSettings) -> int:
-    """Check that nobody listens at the address; port 0 becomes a free one.
+def _end_with_parent(stop_timeout_s: int) -> None:
+    """Stop this worker when the process that started it has been killed: nobody else would, and it keeps the port."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(stop_timeout_s)
+    os._exit(1)
 
-    The workers share the port, so without this check a second `serve` would silently share it too.
+
+def _hold_port(server: ServerSettings) -> socket.socket:
+    """Take the address for this service alone, port 0 being any free one, until the socket is closed.
+
+    The workers share the port by SO_REUSEPORT, and so would a second `serve`, in silence. Therefore the first bind
+    shares with nobody; only then are the workers let in. This socket itself never listens.
     """
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((server.host, server.port))
-        except OSError as error:
-            raise ServingError(
-                f"Cannot listen on {server.host}:{server.port}: {error.strerror}. "
-                "Choose another with --host and --port, or in the [server] section."
-            ) from None
-        port: int = probe.getsockname()[1]
-        return port
+    holder = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # over what a stopped service left behind
+        holder.bind((server.host, server.port))
+    except OSError as error:
+        holder.close()
+        raise ServingError(
+            f"Cannot listen on {server.host}:{server.port}: {error.strerror}. "
+            "Choose another with --host and --port, or in the [server] section."
+        ) from None
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return holder
 
 
 def _when_ready(server: ServerSettings, on_ready: Callable[[str], None]) -> None:
@@ -135,7 +158,7 @@ def _answers(host: str, port: int) -> bool:
     try:
         connection.request("GET", "/health")
         return connection.getresponse().status == STATUS_OK
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()
