@@ -1,5 +1,6 @@
 """Backends that speak OpenAI's chat-completions protocol; the embedded model is one of them."""
 
+import json
 from typing import Any, Literal
 
 import msgspec
@@ -36,7 +37,7 @@ class _Choice(Struct, frozen=True):
 
 
 class _Completion(Struct, frozen=True):
-    choices: list[_Choice]
+    choices: list[Any]
     usage: Any = None
 
 
@@ -80,9 +81,10 @@ class OpenAIBackend:
 
 def _reply(body: bytes) -> Reply:
     try:
-        completion = msgspec.json.decode(body, type=_Completion)
-        text = completion.choices[0].message.content
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        completion = msgspec.convert(_read_json(body), _Completion)
+        text = msgspec.convert(completion.choices[0], _Choice).message.content
+        text.encode()  # raises on a lone surrogate, which no answer of ours could carry
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise BackendError(Fault.INVALID_REPLY, "no chat completion") from None
     except IndexError:
         raise BackendError(Fault.INVALID_REPLY, "no choice") from None
@@ -95,9 +97,17 @@ def _reply(body: bytes) -> Reply:
     )
 
 
+def _read_json(body: bytes) -> Any:
+    """Read JSON, and leniently where that fails: NaN or a number beyond all bounds in `usage` spoils no reply."""
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return json.loads(body, parse_int=float)
+
+
 def _tokens(usage: object, name: str) -> int | None:
     """Take a figure only when it is a sensible one; it moves no money, but it is shown and added up."""
     figure = usage.get(name) if isinstance(usage, dict) else None
-    if isinstance(figure, int) and not isinstance(figure, bool) and 0 <= figure <= TOKENS_MAX:
-        return figure
+    if isinstance(figure, int | float) and not isinstance(figure, bool) and 0 <= figure <= TOKENS_MAX:
+        return int(figure) if figure == int(figure) else None
     return None
