@@ -1,0 +1,191 @@
+"""`tarazu check`, `db upgrade`, `audit` and `openapi`."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from tarazu.api.openapi import document
+from tarazu.store.engine import open_engine, transaction
+from tests.cli.commands import Commands
+
+WRONG = """\
+[plans.basic]
+monthly_credits = -1
+
+[models."a"]
+credits = 1
+"""
+
+
+def execute(folder: Path, statement: str) -> None:
+    """Change the books behind the service's back."""
+    engine = open_engine(f"sqlite:///{folder}/tarazu.db")
+    with transaction(engine) as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+def test_check_lists_what_is_sold(tarazu: Commands) -> None:
+    """`check` on a good configuration prints its plans and models as tables, and which model is the default."""
+    ran = tarazu("check")
+    assert (ran.status, ran.err) == (0, "")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert lines[0] == ["tarazu.toml", "is", "right."]
+    assert ["basic", "1,000", "60", "test/one"] in lines
+    assert ["large", "50,000", "60", "all"] in lines
+    assert ["(pay", "as", "you", "go)", "5", "test/one"] in lines
+    assert ["test/one", "Test", "[One]", "1", "150", "openai"] in lines
+    assert lines[-1] == ["Without", "a", "model", "in", "the", "request,", "test/one", "answers."]
+
+
+def test_check_prints_json(tarazu: Commands) -> None:
+    """`check --json` prints one document: ok, the path, plans and models."""
+    checked = tarazu.json("check")
+    assert (checked["ok"], checked["path"], checked["problems"]) == (True, "tarazu.toml", [])
+    assert checked["plans"][0] == {
+        "name": "basic",
+        "monthly_credits": 1_000,
+        "requests_per_minute": 60,
+        "models": ["test/one"],
+    }
+    assert checked["models"][0] == {
+        "id": "test/one",
+        "display_name": "Test [One]",
+        "credits": 1,
+        "payg_amount": 150,
+        "backends": ["openai"],
+    }
+
+
+def test_check_without_a_file_is_about_the_demo(tarazu: Commands, folder: Path) -> None:
+    """With no configuration anywhere the built-in demo catalogue is checked, and said to be it."""
+    (folder / "tarazu.toml").unlink()
+    ran = tarazu("check")
+    assert (ran.status, ran.out.splitlines()[0]) == (0, "The built-in demo catalogue is right.")
+    assert tarazu.json("check")["path"] is None
+
+
+def test_check_tells_every_problem(tarazu: Commands, folder: Path) -> None:
+    """`check` on a bad configuration prints all its problems, a line each with file, line, key and reason; status 1."""
+    (folder / "tarazu.toml").write_text(WRONG)
+    ran = tarazu("check")
+    first, *problems, advice = ran.err.splitlines()
+    assert (ran.status, ran.out) == (1, "")
+    assert first == "tarazu: The configuration has 2 problems."
+    assert [problem.split(": ")[:2] for problem in problems] == [
+        ["tarazu.toml:2", "plans.basic.monthly_credits"],
+        ["tarazu.toml:4", "models.a.backends"],
+    ]
+    assert advice == "Put it right, and check it with: tarazu check"
+
+
+def test_check_prints_problems_as_json(tarazu: Commands, folder: Path) -> None:
+    """`check --json` prints the problems in the document, with exit status 1."""
+    (folder / "tarazu.toml").write_text(WRONG)
+    ran = tarazu("check", "--json")
+    assert (ran.status, ran.err) == (1, "")
+    assert (ran.json["ok"], ran.json["plans"]) == (False, [])
+    assert [(problem["file"], problem["line"], problem["key"]) for problem in ran.json["problems"]] == [
+        ("tarazu.toml", 2, "plans.basic.monthly_credits"),
+        ("tarazu.toml", 4, "models.a.backends"),
+    ]
+
+
+@pytest.mark.parametrize("command", [("check",), ("account", "list"), ("audit",), ("db", "upgrade"), ("serve",)])
+def test_a_configuration_that_is_not_there_is_told(tarazu: Commands, command: tuple[str, ...]) -> None:
+    """Every command that reads the configuration takes --config, and says when the file cannot be read."""
+    ran = tarazu(*command, "--config", "nowhere.toml")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == (
+        "tarazu: nowhere.toml: cannot be read (No such file or directory), check the path\n"
+        "Put it right, and check it with: tarazu check\n"
+    )
+
+
+def test_the_configuration_option_wins_over_the_folder(tarazu: Commands, folder: Path) -> None:
+    """--config names another file, whose books are used too."""
+    (folder / "other.toml").write_text(
+        '[database]\nurl = "sqlite:///other.db"\n' + (folder / "tarazu.toml").read_text()
+    )
+    tarazu.account()
+    assert tarazu.json("account", "list", "--config", "other.toml") == []
+    assert (folder / "other.db").exists()
+
+
+def test_upgrade_makes_the_books_and_then_finds_them_made(tarazu: Commands) -> None:
+    """`db upgrade` prints the revision before and after; the second time there is nothing to do."""
+    first = tarazu.json("db", "upgrade")
+    assert first["before"] is None
+    assert tarazu.json("db", "upgrade") == {"before": first["after"], "after": first["after"]}
+    assert tarazu("db", "upgrade").out == f"The database is at revision {first['after']} already.\n"
+
+
+def test_upgrade_refuses_books_of_a_newer_release(tarazu: Commands, folder: Path) -> None:
+    """A revision that this release does not know is left alone, with exit status 1."""
+    tarazu("db", "upgrade")
+    execute(folder, "UPDATE alembic_version SET version_num = '9999'")
+    ran = tarazu("db", "upgrade")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("tarazu: The database is at revision 9999, which this release does not know.")
+
+
+@pytest.mark.parametrize("command", [("db", "upgrade"), ("account", "list"), ("audit",), ("intake", "status")])
+def test_a_database_that_cannot_be_opened_is_told(tarazu: Commands, folder: Path, command: tuple[str, ...]) -> None:
+    """Every command that needs the books says that it cannot open them, and where their place is set; status 1."""
+    configured = '[database]\nurl = "sqlite:///missing/tarazu.db"\n' + (folder / "tarazu.toml").read_text()
+    (folder / "tarazu.toml").write_text(configured)
+    ran = tarazu(*command)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == (
+        "tarazu: The database failed: unable to open database file.\n"
+        "The books are where [database] url in the configuration says.\n"
+    )
+
+
+def test_audit_says_what_it_compared(tarazu: Commands) -> None:
+    """`audit` on books that balance tells how much it compared, with exit status 0."""
+    tarazu("credit", "add", tarazu.account(), "5", "--reference", "r")
+    ran = tarazu("audit")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == (
+        "Compared 1 accounts and 0 requests:\n"
+        "used quota, balances, daily usage, and the deadlines of holds.\n"
+        "The books balance.\n"
+    )
+    assert tarazu.json("audit") == {"accounts": 1, "requests": 0, "differences": []}
+
+
+def test_audit_lists_every_difference(tarazu: Commands, folder: Path) -> None:
+    """`audit` on books that do not balance prints each difference, booked and computed, with exit status 1."""
+    account_id = tarazu.account()
+    execute(folder, "UPDATE accounts SET balance = 1234, used = 7")
+    ran = tarazu("audit")
+    assert (ran.status, ran.err) == (1, "")
+    heading, *lines = ran.out.splitlines()[4:]
+    assert "There are 2 differences:" in ran.out
+    assert heading.split() == ["ACCOUNT", "FIGURE", "OF", "BOOKED", "COMPUTED"]
+    period = tarazu.json("account", "show", account_id)["period"]
+    assert [line.split() for line in lines] == [
+        [account_id, "used", period, "7", "0"],
+        [account_id, "balance", "1,234", "0"],
+    ]
+    ran = tarazu("audit", "--json")
+    assert ran.status == 1
+    assert ran.json["differences"][1] == {
+        "account_id": account_id,
+        "figure": "balance",
+        "subject": "",
+        "booked": 1_234,
+        "computed": 0,
+    }
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_openapi_prints_the_contract(tarazu: Commands, options: tuple[str, ...]) -> None:
+    """`openapi` prints the document that the service publishes, as JSON."""
+    ran = tarazu("openapi", *options)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.json == msgspec.json.decode(msgspec.json.encode(document()))
+    assert ran.json["openapi"].startswith("3.1")
