@@ -14,12 +14,9 @@ BODY_TIMEOUT_S = 10
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 """For all bodies that one process is taking in at once."""
 BUSY_RETRY_AFTER_S = 1
+BROKEN_OFF = "The request body broke off before its end."
 
 Headers = Iterable[tuple[bytes, bytes]]
-
-
-class ClientGoneError(Exception):
-    """The client has left; nobody reads an answer."""
 
 
 class BodyReader:
@@ -33,11 +30,7 @@ class BodyReader:
         return f"<BodyReader holding {self._buffered_bytes} bytes>"
 
     async def read(self, headers: Headers, receive: Receive) -> bytes | Refusal:
-        """Read the body, never further than its bounds.
-
-        Raises:
-            ClientGoneError: the client left before the end.
-        """
+        """Read the body, never further than its bounds."""
         if not _is_json(headers):
             return Refusal(error=Error.UNSUPPORTED_MEDIA_TYPE)
         if _declared_bytes(headers) > BODY_BYTES_MAX:
@@ -55,7 +48,8 @@ class BodyReader:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise ClientGoneError
+                    # Gone, or the framing is malformed, and then there is somebody to read the answer.
+                    return Refusal(error=Error.INVALID_REQUEST, message=BROKEN_OFF)
                 chunk = message.get("body", b"")
                 chunks.append(chunk)
                 size += len(chunk)

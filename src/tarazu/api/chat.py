@@ -5,7 +5,7 @@ from collections.abc import Callable
 from starlette.types import Receive, Scope, Send
 
 from tarazu.api.authorization import presented_key
-from tarazu.api.body import BodyReader, ClientGoneError
+from tarazu.api.body import BodyReader
 from tarazu.api.envelope import error_body, error_headers, rate_limit_headers, send_json
 from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, CompletionUsage
 from tarazu.api.presence import unless_gone
@@ -31,10 +31,7 @@ class ChatEndpoint:
         if isinstance(key, Refusal):
             await self._send(send, Answer(outcome=key))
             return
-        try:
-            body = await self._bodies.read(scope["headers"], receive)
-        except ClientGoneError:
-            return
+        body = await self._bodies.read(scope["headers"], receive)
         if isinstance(body, Refusal):  # what has not been read of it stays unread
             await self._send(send, await self._completions.complete(key, body))
             return
