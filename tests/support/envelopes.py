@@ -1,0 +1,56 @@
+"""What holds for every answer that says no, asserted in one place."""
+
+import re
+from typing import Any
+
+from tests.support.service import Answer
+
+RATE_LIMIT_HEADERS = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
+
+
+def assert_domain_error(answer: Answer, status: int, code: str) -> Any:
+    """Assert the object form with this status and code; answer with its details."""
+    assert answer.status == status, answer
+    _assert_headers(answer)
+    assert list(answer.json) == ["error"]
+    error = answer.json["error"]
+    assert set(error) == {"code", "message", "details"}
+    assert error["code"] == code
+    assert isinstance(error["message"], str)
+    assert error["message"].strip()
+    assert isinstance(error["details"], dict)
+    return error["details"]
+
+
+def assert_plain_error(answer: Answer, status: int) -> str:
+    """Assert the plain-string form with this status; answer with its text."""
+    assert answer.status == status, answer
+    _assert_headers(answer)
+    assert list(answer.json) == ["error"]
+    text = answer.json["error"]
+    assert isinstance(text, str)
+    assert text.strip()
+    return text
+
+
+def assert_error(answer: Answer, status: int, code: str | None) -> None:
+    """Assert the form that goes with the code: without one, the plain string."""
+    if code is None:
+        assert_plain_error(answer, status)
+    else:
+        assert_domain_error(answer, status, code)
+
+
+def rate_limit_headers(answer: Answer) -> set[str]:
+    """Tell which of the headers of the minute windows an answer carries."""
+    return {name for name in answer.headers if name.startswith("x-ratelimit")}
+
+
+def _assert_headers(answer: Answer) -> None:
+    headers = answer.headers
+    assert headers["content-type"] == "application/json"
+    assert re.fullmatch(r"req_[0-9A-Za-z]+", headers["x-request-id"])
+    assert headers.get("www-authenticate") == ("Bearer" if answer.status == 401 else None)
+    assert ("retry-after" in headers) == (answer.status in {429, 503})
+    assert re.fullmatch(r"[1-9][0-9]*", headers.get("retry-after", "1"))
+    assert ("allow" in headers) == (answer.status == 405)
