@@ -6,13 +6,14 @@ from importlib.metadata import version
 import msgspec
 
 from tarazu.api.contract.chat_request import request_schemas
-from tarazu.api.contract.errors import errors_table
+from tarazu.api.contract.errors import body_example, errors_table
 from tarazu.api.contract.headers import HEADERS
 from tarazu.api.contract.operations import TAGS, paths, unrouted_responses
 from tarazu.api.contract.samples import absolute, chat_samples
 from tarazu.api.contract.schemas import answer_schemas
 from tarazu.api.contract.structure import Components, Info, License, OpenApi, SecurityScheme, Server
 from tarazu.api.contract.texts import text
+from tarazu.domain.errors import Error
 
 BASE_PATH = "/api/v1"
 SECURITY_SCHEME = "ApiKey"
@@ -58,4 +59,11 @@ def document_json(base_url: str = BASE_PATH) -> bytes:
 
 def _introduction(base_url: str) -> str:
     python_sample = next(sample for sample in chat_samples(base_url) if sample.lang == "python")
-    return text("introduction", base_url=base_url, errors_table=errors_table(), first_sample=python_sample.source)
+    return text(
+        "introduction",
+        base_url=base_url,
+        first_sample=python_sample.source,
+        domain_error=body_example(Error.MODEL_NOT_FOUND),
+        plain_error=body_example(Error.INVALID_REQUEST, "invalid_setting"),
+        errors_table=errors_table(),
+    )

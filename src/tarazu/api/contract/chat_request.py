@@ -128,6 +128,7 @@ def _settings() -> dict[str, Schema]:
         "seed": {
             "description": "Asks the model to repeat itself for the same request.",
             "type": ["integer", "null"],
+            "format": "int64",
             "minimum": -SEED_MAX,
             "maximum": SEED_MAX,
         },

@@ -1,6 +1,6 @@
 """What each error of the table means and what to do about it, and the responses that are made from that."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import msgspec
 from msgspec import Struct
@@ -131,14 +131,15 @@ NOTES = {
 }
 
 
-def error_responses(errors: Iterable[Error], *, counts_requests: bool = False) -> dict[str, Response]:
+def error_responses(errors: Collection[Error], *, counts_requests: bool = False) -> dict[str, Response]:
     """Make the responses for the errors that an operation can answer with, one for each status."""
     by_status: dict[int, list[Error]] = {}
-    for error in errors:
-        by_status.setdefault(error.value.status, []).append(error)
+    for error in Error:  # in the order of the table
+        if error in errors:
+            by_status.setdefault(error.value.status, []).append(error)
     return {
         str(status): Response(
-            description="\n".join(f"- {_label(error)}: {NOTES[error].cause}" for error in of_status),
+            description="\n".join(f"{_label(error)}: {NOTES[error].cause}" for error in of_status),
             headers=headers_of(status, counts_requests=counts_requests),
             content={JSON: MediaType(_one_of(of_status), _examples(of_status))},
         )
@@ -152,6 +153,12 @@ def errors_table() -> str:
         f"| {error.value.status} | {_label(error)} | {note.cause} | {note.remedy} |" for error, note in NOTES.items()
     ]
     return "\n".join(["| Status | `error.code` | Cause | Remedy |", "|---|---|---|---|", *rows])
+
+
+def body_example(error: Error, name: str | None = None) -> str:
+    """Write the body that an error is answered with, as it is read best: its named example, or its usual one."""
+    refusal = Refusal(error=error) if name is None else NOTES[error].refusals[name]
+    return msgspec.json.format(msgspec.json.encode(error_body(refusal)), indent=2).decode()
 
 
 def _label(error: Error) -> str:

@@ -22,7 +22,10 @@ def chat_samples(base_url: str) -> tuple[CodeSample, ...]:
 curl {base_url}/chat/completions \\
   {_SHELL_HEADER} \\
   -H "Content-Type: application/json" \\
-  -d '{{"model": "{MODEL}", "messages": [{{"role": "user", "content": "{question}"}}]}}'"""),
+  -d '{{
+    "model": "{MODEL}",
+    "messages": [{{"role": "user", "content": "{question}"}}]
+  }}'"""),
         _python(
             base_url,
             f"""\
