@@ -127,12 +127,13 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 class ScriptedBackend:
     """The server. `behaviour` decides on each answer; `received` keeps what came in.
 
-    `hold()` keeps requests waiting until `let_go()`, so that a test can have many in flight.
+    `hold()` keeps requests waiting until `let_go()`, so that a test can have many in flight, or one among others.
     """
 
     def __init__(self) -> None:
         self.behaviour: Behaviour = replies()
         self.received: list[Received] = []
+        self._held_prompt: str | None = None
         self._left = threading.Semaphore(0)
         self._arrived = threading.Semaphore(0)
         self._ready = threading.Event()
@@ -154,8 +155,13 @@ class ScriptedBackend:
         """The address for `url` in tarazu.toml."""
         return f"http://127.0.0.1:{self._port}/v1"
 
-    def hold(self) -> None:
-        """Keep the requests that come from now on waiting."""
+    def hold(self, only: str | None = None) -> None:
+        """Keep the requests that come from now on waiting: all, or those whose last message is `only`.
+
+        `wait_for_requests` counts from here on.
+        """
+        self._held_prompt = only
+        self._arrived = threading.Semaphore(0)
         self._loop.call_soon_threadsafe(self._open.clear)
 
     def let_go(self) -> None:
@@ -212,7 +218,8 @@ class ScriptedBackend:
         await asyncio.gather(work, exchange.gone, return_exceptions=True)
 
     async def _behave(self, exchange: Exchange) -> None:
-        await self._open.wait()
+        if self._held_prompt in (None, exchange.received.body["messages"][-1]["content"]):
+            await self._open.wait()
         await self.behaviour(exchange)
 
 

@@ -1,0 +1,52 @@
+"""What answers say about credits, checked whole, and what the books say."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import text
+
+from tarazu.store.engine import transaction
+from tests.support.envelopes import RATE_LIMIT_HEADERS, assert_domain_error, rate_limit_headers
+from tests.support.service import USAGE, Answer, Customer, RunningService
+
+
+def assert_refused(
+    answer: Answer, status: int, code: str, details: Mapping[str, Any] | None = None, *, counted: bool = True
+) -> None:
+    """Check a domain error whole, the types of its details too. `counted`: it has reached the minute windows."""
+    found = assert_domain_error(answer, status, code)
+    assert found == (details or {})
+    assert [type(found[name]) for name in found] == [type((details or {})[name]) for name in found]
+    assert rate_limit_headers(answer) == (RATE_LIMIT_HEADERS if counted else set())
+
+
+def assert_paid(answer: Answer, credits_: int, source: str) -> None:
+    """Check that a completion came, what it cost, and where that was taken from."""
+    assert answer.status == 200, answer.body
+    usage = answer.json["usage"]
+    assert (usage["credits"], type(usage["credits"]), usage["billing_source"]) == (credits_, int, source)
+
+
+def credits_left(service: RunningService, customer: Customer) -> tuple[int, int]:
+    """Tell, by GET /usage, the remaining quota and the balance. What was asked of the books before is done by then."""
+    usage = read_usage(service, customer)
+    return usage["api_credits"]["remaining"], usage["pay_as_you_go"]["balance"]
+
+
+def read_usage(service: RunningService, customer: Customer) -> dict[str, Any]:
+    """GET /usage."""
+    answer = service.get(USAGE, customer)
+    assert answer.status == 200, answer.body
+    usage: dict[str, Any] = answer.json
+    return usage
+
+
+def statuses(answers: Sequence[Answer]) -> list[int]:
+    """List the statuses, sorted."""
+    return sorted(answer.status for answer in answers)
+
+
+def look(service: RunningService, query: str, **values: object) -> list[tuple[Any, ...]]:
+    """Read the tables of the books, for what no answer shows."""
+    with transaction(service.engine, read_only=True) as connection:
+        return [tuple(row) for row in connection.execute(text(query), values)]

@@ -1,0 +1,52 @@
+"""Send requests at the same time, and keep some of them in flight while a test looks on."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from tests.support.backend import EVENT_TIMEOUT_S, ScriptedBackend
+from tests.support.service import Answer
+
+POLL_S = 0.02
+
+T = TypeVar("T")
+Call = Callable[[], Answer]
+
+
+def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Do all calls at the same time, a thread for each, and wait for all."""
+    start = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], T]) -> T:
+        start.wait(EVENT_TIMEOUT_S)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+@contextmanager
+def held(backend: ScriptedBackend, *calls: Call, only: str | None = None) -> Iterator[list[Future[Answer]]]:
+    """Have the calls wait at the backend while the block runs; after it they are answered.
+
+    With `only`, other requests than those with this prompt are answered meanwhile.
+    """
+    backend.hold(only)
+    with ThreadPoolExecutor(len(calls)) as pool:
+        try:
+            asked = [pool.submit(call) for call in calls]
+            backend.wait_for_requests(len(calls))
+            yield asked
+        finally:
+            backend.let_go()
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Look until it has happened; for what the service does after its answer, or on its own."""
+    until_s = time.monotonic() + EVENT_TIMEOUT_S
+    while not happened():
+        assert time.monotonic() < until_s, "it has not happened"
+        time.sleep(POLL_S)

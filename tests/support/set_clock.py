@@ -1,0 +1,72 @@
+"""A clock that tests set, by which the service and its commands tell the time: a month turns when told."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tarazu.service.provisioning import Provisioning
+from tests.support.service import CATALOGUE, RunningService
+from tests.support.values import instant_ms
+
+NOON = "2026-02-10T12:00:00Z"
+
+_SITE = '''"""Let time.time_ns() tell the time in a file, in milliseconds since the epoch."""
+import time
+
+
+def _time_ns():
+    with open({file!r}) as clock:
+        return int(clock.read()) * 1_000_000
+
+
+time.time_ns = _time_ns
+'''
+"""What Python imports when it starts, from the folder that `environ` names."""
+
+
+class SetClock:
+    """A clock that stands still until it is set. Only the wall clock is set: time-outs run as ever."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "now_ms"
+        (folder / "sitecustomize.py").write_text(_SITE.format(file=str(self._file)))
+        self.environ = {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))}
+        self.set(NOON)
+
+    def __call__(self) -> int:
+        """Tell the time, in milliseconds since the epoch."""
+        return self._now_ms
+
+    def set(self, moment: str) -> None:
+        """Set it to an ISO 8601 time."""
+        self._set(instant_ms(moment))
+
+    def advance(self, seconds: int) -> None:
+        """Set it forward."""
+        self._set(self._now_ms + seconds * 1_000)
+
+    def _set(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        part = self._file.with_suffix(".part")
+        part.write_text(str(now_ms))
+        part.replace(self._file)
+
+
+@contextmanager
+def service_by(
+    clock: SetClock,
+    folder: Path,
+    backend_url: str,
+    *,
+    catalogue: str = CATALOGUE,
+    server: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> Iterator[RunningService]:
+    """Run a service that tells the time by `clock`; at the end its books must balance."""
+    environ = {**clock.environ, **(environ or {})}
+    with RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ) as running:
+        running.provisioning = Provisioning(running.engine, running.configuration.catalogue, clock)
+        yield running
+        audit = running.run("audit")
+        assert audit.returncode == 0, audit.stdout + audit.stderr
