@@ -24,20 +24,32 @@ async def running(books: Books, engine: Engine | None = None) -> AsyncIterator[L
         await ledger.stop()
 
 
+class Pause:
+    """Work that keeps the ledger's thread inside its batch until it is told to go on."""
+
+    def __init__(self) -> None:
+        self._began = threading.Event()
+        self.go_on = threading.Event()
+
+    def __call__(self, _connection: Connection, _now_ms: int) -> None:
+        """Say that the batch has begun, and wait."""
+        self._began.set()
+        assert self.go_on.wait(PAUSE_MAX_S)
+
+    async def begun(self) -> None:
+        """Wait until the batch has begun."""
+        assert await asyncio.to_thread(self._began.wait, PAUSE_MAX_S)
+
+
 @asynccontextmanager
 async def paused(ledger: Ledger) -> AsyncIterator[None]:
-    """Keep the ledger's thread busy inside the block: what is asked for meanwhile waits, and is then one batch."""
-    began, go_on = threading.Event(), threading.Event()
-
-    def wait(_connection: Connection, _now_ms: int) -> None:
-        began.set()
-        assert go_on.wait(PAUSE_MAX_S)
-
-    working = asyncio.ensure_future(ledger.work(wait))
-    await asyncio.to_thread(began.wait, PAUSE_MAX_S)
+    """Keep the ledger busy inside the block: the tasks made there put what they ask for into one batch, in order."""
+    pause = Pause()
+    pausing = asyncio.ensure_future(ledger.work(pause))
+    await pause.begun()
     try:
         yield
         await asyncio.sleep(0)  # the tasks made inside the block take their first step, into the queue
     finally:
-        go_on.set()
-        await working
+        pause.go_on.set()
+        await pausing

@@ -1,0 +1,400 @@
+"""The ledger: what is asked for is answered from the books, and every hold ends, whoever leaves."""
+
+import asyncio
+import json
+
+import pytest
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from tarazu.domain.accounts import Window
+from tarazu.domain.admission import Caller
+from tarazu.domain.credits import Hold
+from tarazu.domain.errors import Error, Refusal
+from tarazu.store.engine import BooksUnavailableError
+from tarazu.store.intake import read_intake
+from tarazu.store.ledger import Ledger, LedgerFullError
+from tarazu.store.operations import SWEEP_MAX
+from tests.support.books import Books
+from tests.support.ledgers import Pause, paused, running
+from tests.support.values import (
+    DAY_MS,
+    MINUTE_MS,
+    NOON_MS,
+    held,
+    make_account,
+    make_asked,
+    make_catalogue,
+    make_key,
+    make_model,
+    present,
+    refused,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def books(books: Books) -> Books:
+    """One account with two keys, on plan `basic`."""
+    books.add(make_account(), make_key(1), make_key(2))
+    return books
+
+
+async def charge(ledger: Ledger, hold: Hold) -> bool:
+    """Charge a hold with some figures."""
+    return await ledger.charge(hold, tries=1, prompt_tokens=10, completion_tokens=20)
+
+
+async def settled(ledger: Ledger) -> None:
+    """Wait until the ledger has done what was put into its queue, releases included."""
+    await ledger.work(lambda _connection, _now_ms: None)
+    await asyncio.sleep(0)  # what was released while answers were handed out is in the queue now
+    await ledger.work(lambda _connection, _now_ms: None)
+
+
+# The life of a hold.
+
+
+async def test_an_admitted_request_is_charged(books: Books) -> None:
+    """The happy path: hold, charge, usage."""
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked(model="large")))
+        assert books.states() == ["held"]
+        assert await charge(ledger, hold) is True
+    assert books.states() == ["charged"]
+    assert books.rows("SELECT credits, prompt_tokens, completion_tokens FROM daily_usage") == [(5, 10, 20)]
+    assert books.figures() == (5, 0)
+    books.assert_balanced()
+
+
+async def test_an_admitted_request_is_released(books: Books) -> None:
+    """Nobody waits for it, and it is done; the tries are kept."""
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked(model="large")))
+        ledger.release(hold, tries=3)
+        await settled(ledger)
+        assert books.figures() == (0, 0)
+    assert books.rows("SELECT state, tries FROM requests") == [("released", 3)]
+    books.assert_balanced()
+
+
+async def test_a_refusal_is_answered(books: Books) -> None:
+    """With the place it took."""
+    async with running(books) as ledger:
+        decision = await ledger.admit(make_asked(model="unknown"))
+    assert refused(decision).error is Error.MODEL_NOT_FOUND
+    assert decision.rate_limit is not None
+    assert (decision.rate_limit.remaining, books.account().window.taken) == (999, 1)
+
+
+async def test_a_hold_ends_once_whatever_comes_second(books: Books) -> None:
+    """A retried charge answers False, and so does a charge after a release; a release after a charge is nothing."""
+    async with running(books) as ledger:
+        hold, other = held(await ledger.admit(make_asked())), held(await ledger.admit(make_asked()))
+        assert [await charge(ledger, hold), await charge(ledger, hold)] == [True, False]
+        ledger.release(hold, tries=1)
+        ledger.release(other, tries=1)
+        assert await charge(ledger, other) is False
+    assert books.states() == ["charged", "released"]
+    assert books.figures() == (1, 0)
+    books.assert_balanced()
+
+
+async def test_a_charge_after_the_sweep_answers_false(books: Books) -> None:
+    """A process died and its holds were swept by another: the late reply is not charged, and must not be sent."""
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked()))
+    books.clock.now_ms = hold.deadline_ms + 1
+    async with running(books) as ledger:
+        await settled(ledger)
+        assert books.states() == ["swept"]
+        assert await charge(ledger, hold) is False
+    assert books.figures() == (0, 0)
+    books.assert_balanced()
+
+
+async def test_a_ledger_sweeps_as_soon_as_it_starts(books: Books) -> None:
+    """Holds that a dead process left come back, those that are not overdue stay."""
+    async with running(books) as ledger:
+        overdue = held(await ledger.admit(make_asked(model="large")))
+        books.clock.now_ms += 1
+        held(await ledger.admit(make_asked()))
+    books.clock.now_ms = overdue.deadline_ms + 1
+    async with running(books) as ledger:
+        await settled(ledger)
+    assert books.states() == ["swept", "held"]
+    assert books.figures() == (1, 0)
+
+
+async def test_a_sweep_that_finds_many_goes_on_at_once(books: Books) -> None:
+    """All holds that a dead process left come back without waiting for the next interval, in bounded batches."""
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked(model="large")))
+    books.execute(
+        "INSERT INTO requests SELECT requests.id || value, account_id, key_id, model_id, 0, source, state, period, day,"
+        " created_at_ms, deadline_ms + value, ended_at_ms, tries, prompt_tokens, completion_tokens"
+        " FROM requests, json_each(:numbers)",
+        numbers=json.dumps(list(range(2 * SWEEP_MAX))),
+    )
+    books.clock.now_ms = hold.deadline_ms + DAY_MS
+    async with running(books) as ledger:
+        for _ in range(4):
+            await settled(ledger)
+        assert books.states() == ["swept"] * (2 * SWEEP_MAX + 1)
+    assert books.figures() == (0, 0)
+    books.assert_balanced()
+
+
+async def test_a_running_ledger_sweeps_by_itself(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without being asked for anything, once in an interval."""
+    monkeypatch.setattr("tarazu.store.ledger.SWEEP_INTERVAL_S", 0.02)
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked()))
+        books.clock.now_ms = hold.deadline_ms + 1
+        async with asyncio.timeout(10):
+            while books.states() == ["held"]:  # noqa: ASYNC110 - nothing tells of a sweep but the books
+                await asyncio.sleep(0.01)
+    assert books.states() == ["swept"]
+
+
+async def test_the_catalogue_can_be_replaced_while_it_runs(books: Books) -> None:
+    """The next admission has the new price; what was admitted before keeps its own."""
+    async with running(books) as ledger:
+        before = held(await ledger.admit(make_asked()))
+        ledger.catalogue = make_catalogue(models=[make_model("small", 7)])
+        after = held(await ledger.admit(make_asked()))
+        assert await charge(ledger, before)
+        assert await charge(ledger, after)
+    assert (before.credits, after.credits, books.figures()) == (1, 7, (8, 0))
+    books.assert_balanced()
+
+
+# Who calls, and other work.
+
+
+async def test_identify_answers_from_fresh_rows(books: Books) -> None:
+    """With the caller, or why not; a change by another connection counts at once."""
+    async with running(books) as ledger:
+        assert await ledger.identify(present(1)) == Caller(make_key(1), make_account())
+        assert await ledger.identify(present(3)) == Refusal(error=Error.INVALID_API_KEY)
+        books.execute("UPDATE accounts SET status = 'inactive'")
+        assert await ledger.identify(present(1)) == Refusal(error=Error.ACCOUNT_UNAVAILABLE)
+
+
+async def test_work_answers_with_its_result_and_the_ledgers_time(books: Books) -> None:
+    """It runs inside a transaction of the ledger, at the ledger's time."""
+    async with running(books) as ledger:
+        result = await ledger.work(lambda connection, now_ms: (read_intake(connection).retry_after_s, now_ms))
+    assert result == (60, NOON_MS)
+
+
+async def test_work_that_fails_is_answered_with_its_exception_and_leaves_the_others(books: Books) -> None:
+    """In one batch: the others are answered as if it had not been there, and its own changes are gone."""
+
+    def fail(connection: Connection, _now_ms: int) -> None:
+        connection.exec_driver_sql("UPDATE intake SET retry_after_s = 99")
+        connection.exec_driver_sql("UPDATE intake SET retry_after_s = 0")
+
+    async with running(books) as ledger:
+        async with paused(ledger):
+            answers = asyncio.gather(
+                ledger.admit(make_asked()),
+                ledger.work(fail),
+                ledger.admit(make_asked()),
+                ledger.work(read_intake_retry_after_s),
+                return_exceptions=True,
+            )
+        first, failure, second, retry_after_s = await answers
+    assert isinstance(failure, IntegrityError)
+    assert isinstance(first, BaseException) is isinstance(second, BaseException) is False
+    assert retry_after_s == 60
+    assert books.states() == ["held", "held"]
+    books.assert_balanced()
+
+
+def read_intake_retry_after_s(connection: Connection, _now_ms: int) -> int:
+    """Read one figure."""
+    return read_intake(connection).retry_after_s
+
+
+async def test_an_operation_that_breaks_its_batch_does_not_hurt_the_others(books: Books) -> None:
+    """The same request id twice: the first is admitted, the second fails alone, the rest is done as asked."""
+    asked = make_asked()
+    async with running(books) as ledger:
+        ended = held(await ledger.admit(make_asked()))
+        async with paused(ledger):
+            answers = asyncio.gather(
+                ledger.admit(make_asked(2)),
+                ledger.admit(asked),
+                charge(ledger, ended),
+                ledger.admit(asked),
+                ledger.admit(make_asked(3)),
+                ledger.identify(present(1)),
+                return_exceptions=True,
+            )
+        other, first, charged, second, unknown, caller = await answers
+        assert held(await ledger.admit(make_asked())).credits == 1
+    assert not isinstance(other, BaseException)
+    assert not isinstance(first, BaseException)
+    assert not isinstance(unknown, BaseException)
+    assert [held(other).key_id, held(first).request_id] == [make_key(2).id, asked.request_id]
+    assert charged is True
+    assert isinstance(second, IntegrityError)
+    assert refused(unknown).error is Error.INVALID_API_KEY
+    assert isinstance(caller, Caller)
+    assert sorted(books.states()) == ["charged", "held", "held", "held"]
+    assert books.figures() == (4, 0)
+    books.assert_balanced()
+
+
+# Callers that leave.
+
+
+async def test_a_caller_that_leaves_before_its_batch_begins_is_forgotten(books: Books) -> None:
+    """No hold, and no place taken; a charge that has not begun gives way to the release that follows."""
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked()))
+        before = books.dump()
+        async with paused(ledger):
+            leaving = [asyncio.ensure_future(ledger.admit(make_asked())), asyncio.ensure_future(charge(ledger, hold))]
+            await asyncio.sleep(0)
+            for task in leaving:
+                task.cancel()
+        await settled(ledger)
+        assert books.dump() == before
+        ledger.release(hold, tries=1)
+    assert books.states() == ["released"]
+    books.assert_balanced()
+
+
+async def test_a_caller_that_leaves_while_its_batch_runs_gets_its_hold_released(books: Books) -> None:
+    """The admission is made all the same, and undone; whoever shares the batch is served."""
+    async with running(books) as ledger:
+        pause = Pause()
+        async with paused(ledger):
+            pausing = asyncio.ensure_future(ledger.work(pause))
+            leaving = asyncio.ensure_future(ledger.admit(make_asked(model="large")))
+            staying = asyncio.ensure_future(ledger.admit(make_asked()))
+        await pause.begun()
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        pause.go_on.set()
+        await pausing
+        held(await staying)
+        await settled(ledger)
+        assert leaving.cancelled()
+    assert books.states() == ["released", "held"]
+    assert books.account() == make_account(used=1, window=Window(NOON_MS // MINUTE_MS, 2))
+    books.assert_balanced()
+
+
+async def test_a_caller_that_leaves_when_the_answer_is_there_gets_its_hold_released(books: Books) -> None:
+    """Cancelled after the decision was handed over, before its turn to take it: no hold is left behind."""
+    async with running(books) as ledger:
+
+        async def cancel() -> None:
+            # Answers are handed out in the order of the batch: when this one is told, the other's answer is there too.
+            await ledger.work(lambda _connection, _now_ms: None)
+            leaving.cancel()
+
+        async with paused(ledger):
+            cancelling = asyncio.ensure_future(cancel())
+            leaving = asyncio.ensure_future(ledger.admit(make_asked(model="large")))
+        await asyncio.wait([cancelling, leaving])
+        assert leaving.cancelled()
+        await settled(ledger)
+    assert books.states() == ["released"]
+    assert books.figures() == (0, 0)
+    books.assert_balanced()
+
+
+async def test_a_charge_that_has_begun_is_made_though_its_caller_leaves(books: Books) -> None:
+    """It is in the books once, and a release that follows changes nothing."""
+    async with running(books) as ledger:
+        hold, pause = held(await ledger.admit(make_asked())), Pause()
+        async with paused(ledger):
+            pausing = asyncio.ensure_future(ledger.work(pause))
+            leaving = asyncio.ensure_future(charge(ledger, hold))
+        await pause.begun()
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        ledger.release(hold, tries=1)
+        pause.go_on.set()
+        await pausing
+        await settled(ledger)
+    assert books.states() == ["charged"]
+    books.assert_balanced()
+
+
+# The queue, start and stop.
+
+
+async def test_a_full_queue_refuses_and_endings_still_fit(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overload is a clear answer, but a hold that was let in can always end."""
+    async with running(books) as ledger:
+        holds = [held(await ledger.admit(make_asked())) for _ in range(3)]
+        monkeypatch.setattr("tarazu.store.ledger.QUEUE_MAX", 2)
+        async with paused(ledger):
+            waiting = [asyncio.ensure_future(ledger.admit(make_asked())) for _ in range(2)]
+            await asyncio.sleep(0)
+            for operation in (ledger.admit(make_asked()), ledger.identify(present()), ledger.work(lambda *_: None)):
+                with pytest.raises(LedgerFullError):
+                    await operation
+            charges = [asyncio.ensure_future(charge(ledger, hold)) for hold in holds[:2]]
+            ledger.release(holds[2], tries=1)
+        for admitted in waiting:
+            held(await admitted)
+        assert [await charged for charged in charges] == [True, True]
+    assert books.states() == ["charged", "charged", "released", "held", "held"]
+    books.assert_balanced()
+
+
+async def test_stopping_drains_what_waits(books: Books) -> None:
+    """Everything that was asked for before the stop is done and answered, releases too."""
+    async with running(books) as ledger:
+        holds = [held(await ledger.admit(make_asked())) for _ in range(2)]
+        async with paused(ledger):
+            charged = asyncio.ensure_future(charge(ledger, holds[0]))
+            admitted = [asyncio.ensure_future(ledger.admit(make_asked())) for _ in range(600)]
+            await asyncio.sleep(0)
+            ledger.release(holds[1], tries=1)
+            stopping = asyncio.ensure_future(ledger.stop())
+            await asyncio.sleep(0)
+        await stopping
+        assert charged.result() is True
+        assert sum(isinstance(each.result().outcome, Hold) for each in admitted) == 99
+    assert books.states()[:2] == ["charged", "released"]
+    books.assert_balanced()
+
+
+async def test_a_stopped_ledger_takes_nothing(books: Books) -> None:
+    """Calls are refused as unavailable; a release is left to the sweep, without an error."""
+    async with running(books) as ledger:
+        hold = held(await ledger.admit(make_asked()))
+        await ledger.stop()
+        assert repr(ledger) == "<Ledger stopped, 0 waiting>"
+        for operation in (
+            ledger.admit(make_asked()),
+            charge(ledger, hold),
+            ledger.identify(present()),
+            ledger.work(lambda *_: None),
+        ):
+            with pytest.raises(BooksUnavailableError, match="stopped"):
+                await operation
+        ledger.release(hold, tries=1)
+    assert books.states() == ["held"]
+    books.clock.now_ms += DAY_MS
+    async with running(books) as ledger:
+        await settled(ledger)
+    assert books.states() == ["swept"]
+
+
+async def test_a_ledger_shows_its_state(books: Books) -> None:
+    """For whoever looks at a process that hangs."""
+    async with running(books) as ledger:
+        async with paused(ledger):
+            waiting = asyncio.ensure_future(ledger.identify(present()))
+            await asyncio.sleep(0)
+            assert repr(ledger) == "<Ledger running, 1 waiting>"
+        await waiting
