@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.backend import ScriptedBackend
-from tests.support.service import RunningService
+from tests.support.service import CATALOGUE, RunningService
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,18 @@ def backend(module_backend: ScriptedBackend) -> ScriptedBackend:
 
 
 @pytest.fixture(scope="module")
-def service(module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def catalogue() -> str:
+    """What the module's service sells; a module that needs something else has a fixture of this name."""
+    return CATALOGUE
+
+
+@pytest.fixture(scope="module")
+def service(
+    module_backend: ScriptedBackend, catalogue: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
     """A running service for the module; at the end its books must balance."""
-    with RunningService(tmp_path_factory.mktemp("service"), module_backend.url) as running:
+    folder = tmp_path_factory.mktemp("service")
+    with RunningService(folder, module_backend.url, catalogue=catalogue) as running:
         yield running
         audit = running.run("audit")
         assert audit.returncode == 0, audit.stdout + audit.stderr

@@ -41,7 +41,8 @@ def rows(*ids: str) -> Callable[[Test], Test]:
     """Say which rows a test holds."""
 
     def mark(test: Test) -> Test:
-        pytest.mark.parametrize("row", ["+".join(ids)], indirect=True)(test)
+        name = "+".join(ids)
+        pytest.mark.parametrize("row", [name], ids=[name], indirect=True)(test)  # too long a name is not its own id
         pytest.mark.usefixtures("row")(test)
         return test
 

@@ -1,0 +1,222 @@
+"""What is asked: messages, prompt and its aliases, trimming and counting. Rows 12 and 13 of the order of checks."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.backend import ScriptedBackend
+from tests.support.envelopes import assert_domain_error
+from tests.support.rows import rows
+from tests.support.service import Answer, RunningService
+from tests.support.windows import ONE_TAKEN, places
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+HELLO = {"role": "user", "content": "Hello"}
+INPUT_CHARACTERS_MAX = 24_000
+WHITE_SPACE = (
+    *map(chr, range(0x09, 0x0E)),
+    *" \x85\xa0\u1680",
+    *map(chr, range(0x2000, 0x200B)),
+    *"\u2028\u2029\u202f\u205f\u3000",
+)
+"""Unicode's White_Space property (PropList.txt): 25 characters."""
+NOT_STRINGS: tuple[Any, ...] = (None, True, False, 0, 5, 1.5, [], ["Hello"], {}, {"text": "Hello"})
+EMOJI = "\N{GRINNING FACE}"
+
+
+def asked(service: RunningService, backend: ScriptedBackend, body: dict[str, Any]) -> list[dict[str, str]]:
+    """Send a body that must be served; answer with the messages that the backend got."""
+    backend.received.clear()
+    answer = service.post(service.customer(), body)
+    assert answer.status == 200, answer
+    (received,) = backend.received
+    messages: list[dict[str, str]] = received.body["messages"]
+    return messages
+
+
+def refused(service: RunningService, backend: ScriptedBackend, body: dict[str, Any], status: int, code: str) -> Answer:
+    """Send a body that must be refused after it has taken its place, without a credit and without a call."""
+    backend.received.clear()
+    customer = service.customer()
+    answer = service.post(customer, body)
+    assert assert_domain_error(answer, status, code) == {}
+    assert places(service, customer) == ONE_TAKEN
+    assert service.account(customer).used == 0
+    assert backend.received == []
+    return answer
+
+
+@rows("spec.chat_request_body.messages", "spec.message.role", "spec.message.content", "decisions.input.2")
+def test_a_conversation(service: RunningService, backend: ScriptedBackend) -> None:
+    """The backend gets the messages of all three roles in their order, repeated ones too."""
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello!"},
+        {"role": "user", "content": "Hi"},
+        {"role": "system", "content": "سلام، چطوری؟"},
+        {"role": "assistant", "content": f"a\nb {EMOJI}"},
+        {"role": "user", "content": "Hi"},
+    ]
+    assert asked(service, backend, {"messages": messages}) == messages
+
+
+@rows("spec.chat_request_body.messages", "spec.message.content", "decisions.input.2")
+@pytest.mark.parametrize(
+    "invalid",
+    [
+        *NOT_STRINGS,
+        "Hello",
+        [HELLO],
+        {"role": "user"},
+        {"content": "Hello"},
+        *({"role": role, "content": "Hello"} for role in ("", "User", "USER", " user", "user ", "tool", "developer")),
+        *({"role": role, "content": "Hello"} for role in NOT_STRINGS),
+        *({"role": "user", "content": content} for content in NOT_STRINGS),
+        {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
+        {"role": "user", "content": ""},
+        {"role": "user", "content": " \n\t"},
+        {"Role": "user", "content": "Hello"},
+        {"role": "user", "Content": "Hello"},
+        {"role": "user", "text": "Hello"},
+    ],
+    ids=repr,
+)
+def test_an_invalid_message(service: RunningService, backend: ScriptedBackend, invalid: Any) -> None:
+    """It is dropped without an error from among valid ones; where it stands alone there is no input."""
+    other = {"role": "assistant", "content": "Bye"}
+    assert asked(service, backend, {"messages": [invalid, HELLO, invalid, other, invalid]}) == [HELLO, other]
+    refused(service, backend, {"messages": [invalid, invalid]}, 422, "messages_required")
+
+
+@rows("decisions.input.2")
+def test_other_members_of_a_message_are_ignored(service: RunningService, backend: ScriptedBackend) -> None:
+    """They are neither an error nor passed on."""
+    message = {**HELLO, "name": "Ann", "tool_calls": [{"id": 1}], "refusal": None, "x": {"role": "tool"}}
+    assert asked(service, backend, {"messages": [message]}) == [HELLO]
+
+
+@rows("decisions.input.2")
+@pytest.mark.parametrize("messages", [None, "Hello", 5, True, {}, HELLO, {"0": HELLO}], ids=repr)
+def test_messages_of_another_type_than_array(service: RunningService, backend: ScriptedBackend, messages: Any) -> None:
+    """They count as absent: a prompt is taken, and without one there is no input."""
+    prompted = [{"role": "user", "content": "Prompt"}]
+    assert asked(service, backend, {"messages": messages, "prompt": "Prompt"}) == prompted
+    refused(service, backend, {"messages": messages}, 422, "messages_required")
+
+
+@rows(
+    "spec.chat_request_body.prompt",
+    "spec.chat_request_body.message",
+    "spec.chat_request_body.input",
+    "decisions.input.1",
+    "decisions.order_of_checks.12",
+)
+@pytest.mark.parametrize("name", ["prompt", "message", "input"])
+def test_a_prompt(service: RunningService, backend: ScriptedBackend, name: str) -> None:
+    """Under any of its three names a prompt becomes one user message, trimmed; names have a case."""
+    assert asked(service, backend, {name: "\n Hello "}) == [HELLO]
+    refused(service, backend, {name.capitalize(): "Hello"}, 422, "messages_required")
+
+
+@rows(
+    "spec.chat_request_body.prompt",
+    "spec.chat_request_body.message",
+    "spec.chat_request_body.input",
+    "decisions.input.1",
+    "decisions.order_of_checks.12",
+)
+@pytest.mark.parametrize("unusable", [*NOT_STRINGS, "", " \t\n\u3000", [HELLO]], ids=repr)
+def test_the_first_usable_of_prompt_message_and_input(
+    service: RunningService, backend: ScriptedBackend, unusable: Any
+) -> None:
+    """The first that is a string and not blank is taken; with none there is no input."""
+    names = ("prompt", "message", "input")
+    for place, name in enumerate(names):
+        members = {each: unusable if before < place else f"By {each}" for before, each in enumerate(names)}
+        assert asked(service, backend, dict(reversed(members.items()))) == [{"role": "user", "content": f"By {name}"}]
+    refused(service, backend, dict.fromkeys(names, unusable), 422, "messages_required")
+
+
+@rows("decisions.input.1", "spec.chat_request_body.messages", "spec.chat_request_body.prompt")
+def test_messages_win(service: RunningService, backend: ScriptedBackend) -> None:
+    """With one valid message the prompts are not looked at; with none the prompt is taken."""
+    prompts = {"prompt": "x" * 30_000, "message": 5, "input": "y"}
+    assert asked(service, backend, {**prompts, "messages": [{"role": "tool", "content": "z"}, HELLO]}) == [HELLO]
+    blank = [{"role": "user", "content": " "}]
+    for messages in ([], blank, [None]):
+        body = {"messages": messages, "prompt": "Prompt"}
+        assert asked(service, backend, body) == [{"role": "user", "content": "Prompt"}]
+
+
+@rows("spec.codes.messages_required", "decisions.order_of_checks.12")
+@pytest.mark.parametrize("body", [{}, {"model": "test/one"}, {"messages": []}, {"text": "Hello"}], ids=repr)
+def test_no_input(service: RunningService, backend: ScriptedBackend, body: dict[str, Any]) -> None:
+    """Without messages and prompt the call is 422 messages_required."""
+    refused(service, backend, body, 422, "messages_required")
+
+
+@rows("spec.message.content", "decisions.input.3")
+def test_exactly_unicode_white_space_is_trimmed(service: RunningService, backend: ScriptedBackend) -> None:
+    """Of the basic plane's characters the 25 of Unicode's White_Space are removed at both ends; inside they stay."""
+    characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+    kept = dict.fromkeys(characters, True) | dict.fromkeys(WHITE_SPACE, False)
+    at_once = INPUT_CHARACTERS_MAX // len("_a_b_")
+    for start in range(0, len(characters), at_once):
+        some = characters[start : start + at_once]
+        sent = [{"role": "user", "content": f"{each}a{each}b{each}"} for each in some]
+        expected = [f"{each}a{each}b{each}" if kept[each] else f"a{each}b" for each in some]
+        assert [message["content"] for message in asked(service, backend, {"messages": sent})] == expected
+
+
+@rows("spec.message.content", "decisions.input.2", "decisions.input.3")
+def test_what_is_blank(service: RunningService, backend: ScriptedBackend) -> None:
+    """A text of white space alone is blank; one of zero-width or control characters is not."""
+    refused(service, backend, {"prompt": "".join(WHITE_SPACE)}, 422, "messages_required")
+    messages = [{"role": "user", "content": each} for each in WHITE_SPACE]
+    refused(service, backend, {"messages": messages}, 422, "messages_required")
+    for each in ("\u200b", "\ufeff", "\u180e", "\x1f", "\0"):
+        assert asked(service, backend, {"prompt": each}) == [{"role": "user", "content": each}]
+
+
+@rows("decisions.input.3", "decisions.order_of_checks.13", "spec.codes.input_too_large", "spec.limits.total_input_size")
+@pytest.mark.parametrize(
+    "character", ["x", "é", "م", EMOJI, "\N{COMBINING ACUTE ACCENT}", "\0", "\U0010ffff"], ids=ascii
+)
+def test_the_largest_prompt(service: RunningService, backend: ScriptedBackend, character: str) -> None:
+    """24,000 code points pass, whatever bytes they take, and reach the backend whole; 24,001 are 413."""
+    largest = character * INPUT_CHARACTERS_MAX
+    assert asked(service, backend, {"prompt": largest}) == [{"role": "user", "content": largest}]
+    refused(service, backend, {"prompt": largest + character}, 413, "input_too_large")
+
+
+@rows("decisions.input.3", "decisions.order_of_checks.13", "spec.codes.input_too_large", "spec.limits.total_input_size")
+def test_the_characters_of_all_contents_count_together(service: RunningService, backend: ScriptedBackend) -> None:
+    """It is the sum over all roles and messages that may be 24,000 and not one more."""
+    messages = [
+        {"role": "system", "content": "s" * 7_999},
+        {"role": "assistant", "content": "a" * 8_000},
+        {"role": "user", "content": "u" * 8_001},
+    ]
+    assert asked(service, backend, {"messages": messages}) == messages
+    refused(service, backend, {"messages": [*messages, {"role": "user", "content": "u"}]}, 413, "input_too_large")
+    many = [{"role": "user", "content": "x"}] * INPUT_CHARACTERS_MAX
+    assert len(asked(service, backend, {"messages": many})) == INPUT_CHARACTERS_MAX
+    refused(service, backend, {"messages": [*many, many[0]]}, 413, "input_too_large")
+
+
+@rows("decisions.input.3", "decisions.order_of_checks.13", "spec.limits.total_input_size")
+def test_what_is_trimmed_or_dropped_does_not_count(service: RunningService, backend: ScriptedBackend) -> None:
+    """White space at the ends, dropped messages, prompts beside messages and other members are not counted."""
+    largest = "x" * INPUT_CHARACTERS_MAX
+    space = " \u3000" * 5_000
+    dropped = [{"role": "tool", "content": largest}, {"role": "user", "content": space}, largest]
+    body = {
+        "messages": [*dropped, {"role": "user", "content": space + largest + space, "name": largest}],
+        "prompt": largest,
+        "user": largest,
+    }
+    assert asked(service, backend, body) == [{"role": "user", "content": largest}]
+    inside = largest[1:] + " " + "x"
+    refused(service, backend, {"prompt": inside}, 413, "input_too_large")
