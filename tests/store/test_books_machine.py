@@ -1,0 +1,270 @@
+"""Random batches at random times, on the real books and on a model of them in plain dicts: always the same outcome."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from tarazu.domain.accounts import AccountStatus, Intake
+from tarazu.domain.catalogue import Offer
+from tarazu.domain.credits import RequestState
+from tarazu.domain.errors import Refusal
+from tarazu.store.accounts import find_account, update_account
+from tarazu.store.intake import write_intake
+from tarazu.store.keys import revoke_key
+from tarazu.store.operations import Admit, End, Operation, Sweep, Work
+from tarazu.store.topups import insert_topup
+from tests.support.books import make_topup, open_books
+from tests.support.ledger_model import LedgerModel
+from tests.support.values import (
+    DAY_MS,
+    MINUTE_MS,
+    instant_ms,
+    make_account,
+    make_asked,
+    make_catalogue,
+    make_key,
+    make_model,
+    make_plan,
+)
+
+START_MS = instant_ms("2030-01-31T20:00:00")
+"""Half an hour before February begins in Tehran."""
+PRICES = {"free": 0, "small": 1, "large": 4}
+PLANS = {"little": (6, 4), "more": (20, 9)}
+PAYG_PER_MINUTE = 3
+ACCOUNTS = {"acc_1": "little", "acc_2": None, "acc_3": "more"}
+KEYS = {1: ("acc_1", None), 2: ("acc_1", 2), 3: ("acc_2", None), 4: ("acc_3", 5)}
+CATALOGUE = make_catalogue(
+    models=[make_model(id_, price) for id_, price in PRICES.items()],
+    plans=[make_plan(name, quota, requests_per_minute=per_minute) for name, (quota, per_minute) in PLANS.items()],
+    payg=Offer(models=("*",), requests_per_minute=PAYG_PER_MINUTE),
+    zone=ZoneInfo("Asia/Tehran"),
+)
+REVOKED_MAX = 2
+EXAMPLES = 60
+STEPS = 50
+
+account_ids = st.sampled_from(sorted(ACCOUNTS))
+key_numbers = st.sampled_from(sorted(KEYS))
+places = st.integers(0, 1_000)
+tokens = st.tuples(st.integers(0, 50), st.integers(0, 50))
+
+Expect = Callable[[], Any]
+"""Does to the model what an operation does to the books, and tells what its answer must be."""
+
+
+class BooksMachine(RuleBasedStateMachine):
+    """Operations gather until they are run as one batch; then every answer and every row is compared, and audited."""
+
+    template: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.opened = open_books(self.template, Path(self.folder.name), CATALOGUE)
+        self.books = self.opened.__enter__()
+        self.books.clock.now_ms = START_MS
+        self.model = LedgerModel(prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE)
+        self.batch: list[tuple[Operation, Expect]] = []
+        self.requests = 0
+        for id_, plan in ACCOUNTS.items():
+            self.books.add(make_account(id=id_, plan=plan, period="2030-01"))
+            self.model.add_account(id_, plan, "2030-01")
+        for number, (account_id, limit) in KEYS.items():
+            key = make_key(number, account_id=account_id, limit_per_minute=limit)
+            self.books.add(key)
+            self.model.add_key(key.id, account_id, limit)
+
+    def teardown(self) -> None:
+        """Run what is left, then close and remove the books."""
+        self.run_batch()
+        self.opened.__exit__(None, None, None)
+        self.folder.cleanup()
+
+    # What a batch is made of.
+
+    @rule(
+        number=key_numbers,
+        models=st.lists(st.sampled_from([*PRICES, "small", "large", "gone"]), min_size=1, max_size=5),
+    )
+    def admit(self, number: int, models: list[str]) -> None:
+        """Ask for some requests with one key."""
+        for model in models:
+            self.requests += 1
+            asked = make_asked(number, model, request_id=f"req_{self.requests:06}")
+            self.batch.append((Admit(asked), self._expect_admission(asked.request_id, asked.key.id, model)))
+
+    @precondition(lambda self: self.model.requests)
+    @rule(place=places, state=st.sampled_from([RequestState.CHARGED, RequestState.RELEASED]), tokens=tokens)
+    def end_any(self, place: int, state: RequestState, tokens: tuple[int, int]) -> None:
+        """End a request, perhaps one that has ended already, or is about to in this batch."""
+        self._end(sorted(self.model.requests), place, state, tokens)
+
+    @precondition(lambda self: self.model.held())
+    @rule(place=places, state=st.sampled_from([RequestState.CHARGED, RequestState.RELEASED]), tokens=tokens)
+    def end_held(self, place: int, state: RequestState, tokens: tuple[int, int]) -> None:
+        """End a hold."""
+        self._end(self.model.held(), place, state, tokens)
+
+    @precondition(lambda self: not any(isinstance(operation, Sweep) for operation, _ in self.batch))
+    @rule()
+    def sweep(self) -> None:
+        """End what is overdue when the batch runs."""
+        self.batch.append((Sweep(), lambda: self.model.sweep(self.books.clock())))
+
+    @rule(account_id=account_ids, credits_=st.integers(1, 9), reference=st.integers(1, 12).map("payment {}".format))
+    def top_up(self, account_id: str, credits_: int, reference: str) -> None:
+        """Add credits; the reference may have been used before."""
+        topup = make_topup(credits_, account_id=account_id, reference=reference)
+        self._work(
+            lambda connection, _now_ms: insert_topup(connection, topup),
+            lambda: None if self.model.top_up(account_id, credits_, reference) else IntegrityError,
+        )
+
+    @rule(account_id=account_ids, plan=st.sampled_from([*PLANS, None]))
+    def change_plan(self, account_id: str, plan: str | None) -> None:
+        """Move an account to another plan, or to none."""
+        self._set_account(account_id, plan=plan)
+
+    @rule(account_id=account_ids, status=st.sampled_from([AccountStatus.ACTIVE] * 3 + [AccountStatus.BLOCKED]))
+    def change_status(self, account_id: str, status: AccountStatus) -> None:
+        """Block an account, or activate it."""
+        self._set_account(account_id, status=status)
+
+    @rule(stopped=st.sampled_from([False, False, True]))
+    def switch_intake(self, *, stopped: bool) -> None:
+        """Stop the intake, or resume it."""
+
+        def expect() -> None:
+            self.model.stopped = stopped
+
+        self._work(lambda connection, _now_ms: write_intake(connection, Intake(stopped)), expect)
+
+    @precondition(lambda self: sum(key["revoked"] for key in self.model.keys.values()) < REVOKED_MAX)
+    @rule(number=key_numbers)
+    def revoke(self, number: int) -> None:
+        """Revoke a key."""
+        key_id = make_key(number).id
+
+        def expect() -> None:
+            self.model.keys[key_id]["revoked"] = True
+
+        self._work(lambda connection, now_ms: revoke_key(connection, key_id, now_ms), expect)
+
+    @rule(
+        passed_ms=st.sampled_from(
+            [
+                1,
+                999,
+                20_000,
+                MINUTE_MS - 1,
+                MINUTE_MS,
+                90_001,
+                DAY_MS,
+                31 * DAY_MS,
+                -1,
+                -MINUTE_MS,
+                -DAY_MS,
+                -31 * DAY_MS,
+            ]
+        )
+    )
+    def pass_time(self, passed_ms: int) -> None:
+        """Let time pass, or set the clock back."""
+        self.books.clock.now_ms += passed_ms
+
+    # The batch.
+
+    @rule()
+    def run_batch(self) -> None:
+        """Run what has gathered, and compare everything."""
+        answers = self.books.run(*(operation for operation, _ in self.batch))
+        expected: dict[int, Any] = {}
+        for place in sorted(range(len(self.batch)), key=lambda place: _turn(self.batch[place][0])):
+            expected[place] = self.batch[place][1]()
+        assert [_outcome(answer) for answer in answers] == [expected[place] for place in range(len(self.batch))]
+        swept = any(isinstance(operation, Sweep) for operation, _ in self.batch)
+        self.batch.clear()
+        self._compare()
+        report = self.books.audit(overdue_before_ms=self.books.clock() if swept else 0)
+        assert report.differences == ()
+
+    def _compare(self) -> None:
+        rows, model = self.books.rows, self.model
+        assert rows(
+            "SELECT id, plan, status, period, used, balance, window_minute, window_taken FROM accounts ORDER BY id"
+        ) == [tuple(row.values()) for _, row in sorted(model.accounts.items())]
+        assert rows(
+            "SELECT id, account_id, limit_per_minute, revoked_at_ms IS NOT NULL, window_minute, window_taken"
+            " FROM keys ORDER BY id"
+        ) == [tuple(row.values()) for _, row in sorted(model.keys.items())]
+        assert rows(
+            "SELECT account_id, key_id, model_id, credits, source, state, period, day, deadline_ms"
+            " FROM requests ORDER BY id"
+        ) == [tuple(row.values()) for _, row in sorted(model.requests.items())]
+        assert rows(
+            "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens"
+            " FROM daily_usage ORDER BY 1, 2, 3, 4"
+        ) == [(*key, *figures) for key, figures in sorted(model.usage.items())]
+
+    def _expect_admission(self, request_id: str, key_id: str, model: str) -> Expect:
+        return lambda: self.model.admit(request_id, key_id, model, self.books.clock())
+
+    def _end(self, ids: list[str], place: int, state: RequestState, tokens: tuple[int, int]) -> None:
+        request_id = ids[place % len(ids)]
+        end = End(
+            request_id=request_id,
+            account_id=self.model.requests[request_id]["account"],
+            state=state,  # type: ignore[arg-type]
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
+        )
+        self.batch.append((end, lambda: self.model.end(request_id, state.value, tokens)))
+
+    def _set_account(self, account_id: str, **changes: Any) -> None:
+        def work(connection: Connection, _now_ms: int) -> None:
+            account = find_account(connection, account_id)
+            assert account is not None
+            update_account(connection, account_id, **{"plan": account.plan, "status": account.status, **changes})
+
+        self._work(work, lambda: self.model.accounts[account_id].update(changes))
+
+    def _work(self, function: Callable[[Connection, int], None], expect: Expect) -> None:
+        self.batch.append((Work(function), expect))
+
+
+def _turn(operation: Operation) -> int:
+    """Tell when in a batch an operation has its turn: what brings credits back comes before what takes them."""
+    return (Work, Sweep, End, Admit).index(type(operation))
+
+
+def _outcome(answer: Any) -> Any:
+    """Reduce an answer to what the model says: a hold's source, a refusal's code, an exception's type."""
+    if isinstance(answer, BaseException):
+        return type(answer)
+    outcome = getattr(answer, "outcome", answer)
+    if isinstance(outcome, Refusal):
+        return outcome.error.value.code
+    return getattr(outcome, "source", outcome)
+
+
+def test_any_sequence_of_batches_comes_out_as_in_the_model(books_template: Path) -> None:
+    """Credits, windows, states, usage and answers are exact, whatever comes together and wherever the clock goes."""
+    BooksMachine.template = books_template
+    run_state_machine_as_test(
+        BooksMachine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )
