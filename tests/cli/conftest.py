@@ -1,6 +1,7 @@
 """A folder of its own for every test, with a catalogue in it, in which the commands run."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def tarazu(folder: Path, capsys: pytest.CaptureFixture[str]) -> Commands:
+def tarazu(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Commands:
     """Run commands in this process, in a folder with a tarazu.toml."""
+    monkeypatch.setattr(sys, "argv", ["tarazu"])
     (folder / "tarazu.toml").write_text(CATALOGUE)
     return Commands(capsys)

@@ -1,0 +1,46 @@
+"""docs/commands.md."""
+
+from pathlib import Path
+
+import pytest
+
+from tarazu.cli.app import app
+from tests.cli.commands_page import command_paths, commands_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+COMMANDS = {
+    "": ["audit", "chat", "check", "openapi", "serve"],
+    "account": ["create", "list", "set", "show"],
+    "credit": ["add"],
+    "db": ["upgrade"],
+    "intake": ["resume", "status", "stop"],
+    "key": ["create", "list", "replace", "revoke"],
+}
+"""The commands that other programs rely on, by the word before them."""
+
+
+def test_the_page_is_what_the_commands_print() -> None:
+    """The page has every command's help word for word; if not: python -m tests.cli.commands_page > docs/commands.md."""
+    assert PAGE.read_text() == commands_page()
+
+
+def test_the_page_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is the same on a narrow, colourful terminal."""
+    for name, value in (("COLUMNS", "40"), ("FORCE_COLOR", "1"), ("TERM", "xterm-256color")):
+        monkeypatch.setenv(name, value)
+    assert PAGE.read_text() == commands_page()
+
+
+def test_the_commands_are_those_that_were_agreed() -> None:
+    """There is every command that other programs rely on, and no other."""
+    found: dict[str, list[str]] = {group: [] for group in COMMANDS}
+    for path in command_paths(app):
+        if path and path[-1] not in COMMANDS:
+            found[" ".join(path[:-1])].append(path[-1])
+    assert {group: sorted(names) for group, names in found.items()} == COMMANDS
+
+
+@pytest.mark.parametrize("path", [path for path in command_paths(app) if path and path[-1] not in COMMANDS])
+def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
+    """The help of each command that does something has an example of it."""
+    assert f"\n    {' '.join(('tarazu', *path))}" in commands_page()

@@ -1,0 +1,229 @@
+"""`tarazu serve`: what it says and does around the serving itself."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from tarazu.domain.keys import parse
+from tarazu.service import serving
+from tarazu.service.configuration import Configuration, ServerSettings
+from tarazu.service.serving import ServingError
+from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ
+
+URL = "http://127.0.0.1:8080"
+KEY = re.compile(r"trz_\w{50}")
+STOP_TIMEOUT_S = 60
+LAST_LINE = "Stop the service with Ctrl-C.\n"
+
+
+class Served:
+    """Stands for the serving: says at once that it is ready, and keeps what it was told to serve."""
+
+    def __init__(self) -> None:
+        self.settings: ServerSettings | None = None
+        self.status = 0
+        self.base_url = URL
+        self.error: ServingError | None = None
+
+    def __call__(self, configuration: Configuration, *, on_ready: Callable[[str], None]) -> int:
+        """Take the place of `tarazu.service.serving.serve`."""
+        self.settings = configuration.server
+        if self.error is not None:
+            raise self.error
+        on_ready(self.base_url)
+        return self.status
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    """Serve nothing, at once."""
+    served = Served()
+    monkeypatch.setattr(serving, "serve", served)
+    return served
+
+
+@pytest.fixture
+def demo(tarazu: Commands, folder: Path) -> Commands:
+    """Run commands in a folder without a configuration, where the demo catalogue is in force."""
+    (folder / "tarazu.toml").unlink()
+    return tarazu
+
+
+@pytest.mark.usefixtures("served")
+def test_the_demo_makes_an_account_and_shows_its_key(demo: Commands) -> None:
+    """The first start on the demo catalogue makes the account Demo on the plan free, and prints its key."""
+    ran = demo("serve")
+    assert (ran.status, ran.err) == (0, "")
+    (account,) = demo.json("account", "list")
+    assert (account["name"], account["plan"], account["status"]) == ("Demo", "free", "active")
+    (key,) = demo.json("key", "list", account["id"])
+    presented = parse(ran.out.split("shown only this once:\n")[1].split("\n")[0])
+    assert presented is not None
+    assert (presented.id, key["name"], key["state"]) == (key["id"], "demo", "active")
+
+
+@pytest.mark.usefixtures("served")
+def test_the_demo_prints_lines_to_paste(demo: Commands) -> None:
+    """The banner has the address, one curl line, a program for the OpenAI SDK, the chat command and the docs."""
+    out = demo("serve").out
+    key = KEY.findall(out)[0]
+    (curl,) = (line for line in out.splitlines() if line.startswith("curl "))
+    assert shlex.split(curl) == [
+        "curl",
+        f"{URL}/api/v1/chat/completions",
+        "-H",
+        f"Authorization: Bearer {key}",
+        "-H",
+        "Content-Type: application/json",
+        "-d",
+        '{"prompt":"What is the capital of France?"}',
+    ]
+    program = out[out.index("from openai") : out.index("print(reply") + len("print(reply.choices[0].message.content)")]
+    compile(program, "banner", "exec")
+    assert f'client = OpenAI(base_url="{URL}/api/v1", api_key="{key}")' in program
+    assert 'model="tarazu/smollm2"' in program
+    assert out.startswith(f"Tarazu is ready at {URL}\n")
+    assert re.search(r"^\S+ chat$", out, re.MULTILINE)
+    assert f"{URL}/docs" in out
+    assert set(KEY.findall(out)) == {key}
+
+
+@pytest.mark.usefixtures("served")
+def test_a_later_start_of_the_demo_shows_no_key(demo: Commands) -> None:
+    """From the second start on the banner says how to make another key of the demo account; none is made."""
+    demo("serve")
+    out = demo("serve").out
+    (account,) = demo.json("account", "list")
+    assert KEY.search(out) is None
+    assert out.startswith(f"Tarazu is ready at {URL}\n")
+    assert re.search(rf"^\S+ key create {account['id']} --name NAME$", out, re.MULTILINE)
+    assert len(demo.json("key", "list", account["id"])) == 1
+
+
+@pytest.mark.usefixtures("served")
+def test_the_key_is_in_no_file(demo: Commands, folder: Path) -> None:
+    """The demo's key is printed and nowhere kept: its secret is in no file of the folder."""
+    key = KEY.findall(demo("serve").out)[0]
+    secret = key[len("trz_") + 12 : -6].encode()
+    assert not any(secret in file.read_bytes() for file in folder.iterdir())
+
+
+def test_a_demo_that_cannot_start_makes_no_key(demo: Commands, served: Served) -> None:
+    """Where the port is taken no key is made that nobody would see; the next start shows it."""
+    served.error = ServingError("Cannot listen on 127.0.0.1:8080: Address already in use. Choose another.")
+    ran = demo("serve")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == "tarazu: Cannot listen on 127.0.0.1:8080: Address already in use. Choose another.\n"
+    served.error = None
+    assert KEY.search(demo("serve").out)
+
+
+def test_another_address_is_in_every_line(demo: Commands, served: Served) -> None:
+    """The banner is about the address that the service has, and the chat command goes there."""
+    served.base_url = "https://ai.example.com/"
+    out = demo("serve", "--port", "9000").out
+    assert "127.0.0.1" not in out
+    assert "curl https://ai.example.com/api/v1/chat/completions" in out
+    assert re.search(r"^\S+ chat --url https://ai.example.com$", out, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("served")
+def test_a_configured_service_makes_no_account(tarazu: Commands) -> None:
+    """With a configuration of one's own nothing is made; the banner says how to open an account and issue a key."""
+    out = tarazu("serve", "--config", "tarazu.toml").out
+    assert KEY.search(out) is None
+    assert tarazu.json("account", "list") == []
+    assert re.search(r"^\S+ account create --name NAME --plan PLAN --config tarazu.toml$", out, re.MULTILINE)
+    tarazu.account()
+    out = tarazu("serve").out
+    assert re.search(r"^\S+ key create ACCOUNT --name NAME$", out, re.MULTILINE)
+    assert "account create" not in out
+
+
+def test_options_win_over_the_configuration(tarazu: Commands, served: Served) -> None:
+    """--host, --port and --workers replace what the configuration says; what is not named stays."""
+    served.status = 3
+    assert tarazu("serve", "--host", "0.0.0.0", "--port", "0", "--workers", "4").status == 3  # noqa: S104 - not served
+    assert served.settings is not None
+    assert (served.settings.host, served.settings.port, served.settings.workers) == ("0.0.0.0", 0, 4)  # noqa: S104
+    tarazu("serve")
+    assert (served.settings.host, served.settings.port, served.settings.workers) == ("127.0.0.1", 8080, 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--port", "65536", "--port: expected a port from 0 (any free one) to 65535, got 65536."),
+        ("--workers", "0", "--workers: expected an integer from 1 to 256, got 0."),
+        ("--host", "a b", "--host: expected a host name or an address without port, got 'a b'."),
+        (
+            "--port",
+            "http",
+            "Invalid value for --port: expected a whole number, got 'http'\nSee how it is used: tarazu serve --help",
+        ),
+    ],
+)
+def test_an_option_out_of_bounds_is_a_usage_error(
+    tarazu: Commands, served: Served, option: str, value: str, message: str
+) -> None:
+    """What the configuration could not say the options cannot either; nothing is started."""
+    ran = tarazu("serve", option, value)
+    assert (ran.status, ran.out, ran.err) == (2, "", f"tarazu: {message}\n")
+    assert served.settings is None
+
+
+def test_books_that_cannot_be_used_are_told_before_the_start(tarazu: Commands, served: Served, folder: Path) -> None:
+    """A database that cannot be opened ends the command before anything is served."""
+    configured = '[database]\nurl = "sqlite:///missing/tarazu.db"\n' + (folder / "tarazu.toml").read_text()
+    (folder / "tarazu.toml").write_text(configured)
+    ran = tarazu("serve")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("tarazu: The database failed: unable to open database file.\n")
+    assert served.settings is None
+
+
+def test_the_real_service_says_that_it_is_ready_and_stops_when_told(tarazu: Commands, folder: Path) -> None:
+    """The command as a process: the banner is on standard output once requests are answered, and SIGTERM ends it."""
+    tarazu.account()
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [COMMAND, "serve", "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            cwd=folder,
+            env=clean_environ(),
+            text=True,
+        )
+    assert process.stdout is not None
+    try:
+        banner = list(takewhile(lambda line: line != LAST_LINE, process.stdout))
+        assert banner, (folder / "log").read_text()
+        ready = re.fullmatch(r"Tarazu is ready at http://127\.0\.0\.1:(\d+)\n", banner[0])
+        assert ready
+        socket.create_connection(("127.0.0.1", int(ready[1])), COMMAND_TIMEOUT_S).close()
+        second = subprocess.run(
+            [COMMAND, "serve", "--port", ready[1]],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=clean_environ(),
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(STOP_TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr.startswith(f"tarazu: Cannot listen on 127.0.0.1:{ready[1]}: Address already in use.")
