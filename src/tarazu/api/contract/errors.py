@@ -102,10 +102,10 @@ NOTES = {
         cause="The body is not a JSON object in UTF-8, or a member that must be valid is not.",
         remedy="Correct what the text names.",
         refusals={
-            "invalid_json": _refused(b'{"prompt": "Hello'),
-            "not_an_object": _refused(b'["Hello"]'),
-            "invalid_stream": _refused(b'{"prompt": "Hello", "stream": "no"}'),
-            "invalid_setting": _refused(b'{"prompt": "Hello", "temperature": 3}'),
+            "body_cut_short": _refused(b'{"prompt": "Hello'),
+            "array_instead_of_object": _refused(b'["Hello"]'),
+            "text_instead_of_boolean": _refused(b'{"prompt": "Hello", "stream": "no"}'),
+            "setting_out_of_bounds": _refused(b'{"prompt": "Hello", "temperature": 3}'),
         },
     ),
     Error.NOT_FOUND: ErrorNote(
@@ -183,7 +183,7 @@ def _schema(error: Error) -> Schema:
 
 def _examples(errors: list[Error]) -> dict[str, Example]:
     return {
-        name: Example(NOTES[error].cause, msgspec.to_builtins(error_body(refusal)))
+        name: Example(error.value.code or name.replace("_", " ").capitalize(), msgspec.to_builtins(error_body(refusal)))
         for error in errors
         for name, refusal in (NOTES[error].refusals or {error.name.lower(): Refusal(error=error)}).items()
     }

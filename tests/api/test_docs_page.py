@@ -1,0 +1,208 @@
+"""The page that explains the API: complete, sound HTML, readable by everyone, and in need of no network."""
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, STYLE, html
+from tarazu.api.prose import block, inline
+from tarazu.domain.errors import Error
+from tests.support.contract import DOCUMENT, SCHEMAS, operations
+
+VOID = {"link", "meta", "path", "br", "hr", "img"}
+CONTRAST_MIN = 4.5
+"""WCAG 2.2 AA, for text of ordinary size."""
+TEXT_COLOURS = ("ink", "muted", "brass", "link", "good", "bad")
+BACKGROUNDS = ("paper", "panel")
+
+
+class Page(HTMLParser):
+    """The page as a browser reads it: elements with their attributes, and the text between them."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.pieces: list[str] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check that the element that ends is the one that is open."""
+        if tag not in VOID:
+            assert self.open.pop() == tag, f"{self.getpos()}: {tag}"
+
+    def handle_data(self, data: str) -> None:
+        """Note text."""
+        self.pieces.append(data)
+
+    @property
+    def text(self) -> str:
+        """All text, with single spaces."""
+        return " ".join(" ".join(self.pieces).split())
+
+    def values(self, name: str) -> list[str]:
+        """List the values of an attribute, in the order of the page."""
+        return [value for _, attributes in self.elements if (value := attributes.get(name)) is not None]
+
+    def count(self, tag: str) -> int:
+        """Count the elements of one kind."""
+        return sum(found == tag for found, _ in self.elements)
+
+
+SOURCE = html().decode()
+PAGE = Page(SOURCE)
+
+
+def test_every_element_is_closed() -> None:
+    """The page is well-formed: what is opened is closed, in order."""
+    assert SOURCE.startswith("<!doctype html>")
+    assert PAGE.open == []
+
+
+def test_ids_are_unique_and_every_link_resolves() -> None:
+    """Each id stands once, and each link goes to one of them or to the contract itself."""
+    ids = Counter(PAGE.values("id"))
+    assert [name for name, times in ids.items() if times > 1] == []
+    for target in PAGE.values("href"):
+        assert target in ("/api/v1/openapi.json", "data:,") or target.removeprefix("#") in ids, target
+    for target in PAGE.values("aria-labelledby"):
+        assert target in ids
+
+
+def test_it_loads_nothing() -> None:
+    """No script, image, font or style sheet comes from anywhere, and the browser is told to hold the page to that."""
+    assert [tag for tag, _ in PAGE.elements if tag in ("script", "img", "iframe", "object", "embed")] == []
+    assert PAGE.values("src") == []
+    assert [attributes["href"] for tag, attributes in PAGE.elements if tag == "link"] == ["data:,"]
+    assert not re.search(r"url\(|@import|@font-face", STYLE)
+    assert CONTENT_SECURITY_POLICY.startswith("default-src 'none'")
+    assert CONTENT_SECURITY_POLICY in PAGE.values("content")
+    assert PAGE.values("style") == []
+    assert [name for _, attributes in PAGE.elements for name in attributes if name.startswith("on")] == []
+
+
+def test_its_style_sheet_is_the_one_it_allows() -> None:
+    """The style element holds the sheet that the policy has the digest of, to the letter."""
+    assert f"<style>{STYLE}</style>" in SOURCE
+
+
+@pytest.mark.parametrize("operation_id", operations())
+def test_operations(operation_id: str) -> None:
+    """Each operation stands there with its route, its samples, its statuses and its place in the contents."""
+    operation = operations()[operation_id]
+    start = SOURCE.index(f'<section class="operation" id="{operation_id}"')
+    section = Page(SOURCE[start : SOURCE.index("</section>", start)]).text
+    assert f"{operation['method']} {operation['path']}" in section
+    for status in operation["responses"]:
+        assert status in section
+    for sample in operation["x-codeSamples"]:
+        assert " ".join(sample["source"].split()) in section
+    assert f"#{operation_id}" in PAGE.values("href")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_objects(name: str) -> None:
+    """Each object stands there with every member, its type and its meaning."""
+    start = SOURCE.index(f'<section id="{name}"')
+    section = Page(SOURCE[start : SOURCE.index("</section>", start)]).text
+    for member, schema in SCHEMAS[name]["properties"].items():
+        row = re.search(rf" {member} (.+?) (yes|no|one of them) ", section)
+        assert row is not None, member
+        assert _letters(schema["description"].replace("`", "")) in _letters(section)
+
+
+@pytest.mark.parametrize("error", Error)
+def test_errors(error: Error) -> None:
+    """Each error stands in the table with its status and code."""
+    section = PAGE.text[PAGE.text.index("Cause Remedy") :]
+    assert f"{error.value.status} {error.value.code or 'plain text'}" in section
+
+
+def test_headers() -> None:
+    """Each header of an answer is explained."""
+    for name in DOCUMENT["components"]["headers"]:
+        assert name in PAGE.values("id")
+
+
+def test_landmarks_and_headings() -> None:
+    """One of each landmark, one first heading, no level of headings left out, and a language."""
+    assert {tag: PAGE.count(tag) for tag in ("header", "nav", "main", "footer", "h1")} == {
+        "header": 1,
+        "nav": 1,
+        "main": 1,
+        "footer": 1,
+        "h1": 1,
+    }
+    levels = [int(tag[1]) for tag, _ in PAGE.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert all(following <= level + 1 for level, following in pairwise(levels))
+    assert PAGE.elements[0] == ("html", {"lang": "en"})
+    assert PAGE.values("href")[1] == "#content"
+
+
+def test_what_scrolls_can_be_reached_with_the_keyboard() -> None:
+    """Each block of code takes the focus and has a name; the focus is shown."""
+    blocks = [attributes for tag, attributes in PAGE.elements if tag == "pre"]
+    assert blocks
+    assert all(attributes["tabindex"] == "0" and attributes["aria-label"] for attributes in blocks)
+    assert ":focus-visible" in STYLE
+    assert "outline: none" not in STYLE
+
+
+def test_every_cell_says_what_it_is() -> None:
+    """Cells keep their column's title where the columns are given up, and their roles."""
+    for tag, attributes in PAGE.elements:
+        if tag == "td":
+            assert attributes["data-label"]
+            assert attributes["role"] == "cell"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(scheme: str) -> None:
+    """Text of every colour stands out from every background, in both colour schemes."""
+    light, dark = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", light if scheme == "light" else dark))
+    for background in BACKGROUNDS:
+        for colour in TEXT_COLOURS:
+            assert _contrast(colours[colour], colours[background]) >= CONTRAST_MIN, (colour, background)
+
+
+def test_another_base_address() -> None:
+    """The page shows the address that callers use."""
+    page = html("https://ai.example.com/api/v1").decode()
+    assert "https://ai.example.com/api/v1/chat/completions" in page
+    assert "127.0.0.1" not in page
+
+
+def test_raw_html_in_a_text_stays_text() -> None:
+    """What looks like HTML in the contract's texts is shown, not obeyed."""
+    for rendered in (block("<b>x</b>\n\n```\n<i>\n```"), inline("<b>x</b> `<i>`")):
+        assert "<b>" not in rendered
+        assert "<i>" not in rendered
+        assert "&lt;b&gt;" in rendered
+
+
+def _letters(text: str) -> str:
+    """Leave out the spaces, which elements put between words and their full stops."""
+    return "".join(text.split())
+
+
+def _contrast(first: str, second: str) -> float:
+    """The ratio that WCAG defines."""
+    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

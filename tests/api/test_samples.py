@@ -1,0 +1,110 @@
+"""The contract's code samples, run as a caller runs them, against a server that answers the contract's examples."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from tarazu.api.openapi import document
+from tests.support.contract import media, operations, validator
+
+NODE_PACKAGES = Path(__file__).parents[1] / "npm"
+TIMEOUT_S = 60
+API_KEY = "trz_sample"
+COMMANDS = {
+    "curl": ["sh", "-e"],
+    "Python": [sys.executable, "-"],
+    "JavaScript": ["node", "--input-type=module", "-"],
+}
+PRINTED = {
+    "createChatCompletion": "The capital of France is Paris.",
+    "listModels": "tarazu/smollm2",
+    "retrieveModel": "SmolLM2 135M",
+    "getUsage": "98750",
+    "getContract": '"openapi"',
+}
+"""What each sample must show, in whichever language."""
+
+
+class Examples(BaseHTTPRequestHandler):
+    """Answers each operation with its first example, if the request is as the contract asks."""
+
+    def do_GET(self) -> None:
+        """Answer a GET."""
+        self._answer("GET", b"")
+
+    def do_POST(self) -> None:
+        """Answer a POST."""
+        self._answer("POST", self.rfile.read(int(self.headers["Content-Length"])))
+
+    def log_message(self, *_args: object) -> None:
+        """Print nothing."""
+
+    def _answer(self, method: str, body: bytes) -> None:
+        path = unquote(self.path).removeprefix("/api/v1").replace("/tarazu/smollm2", "/{model_id}")
+        (operation,) = (found for found in operations().values() if (found["method"], found["path"]) == (method, path))
+        if operation.get("security") != []:
+            assert self.headers["Authorization"] == f"Bearer {API_KEY}"
+        if "requestBody" in operation:
+            assert self.headers["Content-Type"] == "application/json"
+            validator(media(operation["requestBody"])["schema"]).validate(json.loads(body))
+        examples: dict[str, Any] = media(operation["responses"]["200"])["examples"]
+        payload = json.dumps(next(iter(examples.values()))["value"]).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+
+def _sources(base_url: str) -> dict[tuple[str, str], str]:
+    return {
+        (operation.operation_id, sample.label): sample.source
+        for item in document(base_url).paths.values()
+        for operation in item.operations().values()
+        for sample in operation.code_samples
+    }
+
+
+SAMPLES = [
+    pytest.param(*key, marks=pytest.mark.skipif(shutil.which(COMMANDS[key[1]][0]) is None, reason="not installed"))
+    for key in _sources("")
+]
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    """The address of a server that answers the examples."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Examples) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/api/v1"
+        server.shutdown()
+        thread.join(TIMEOUT_S)
+
+
+@pytest.mark.parametrize(("operation_id", "label"), SAMPLES)
+def test_a_sample_does_what_it_shows(base_url: str, operation_id: str, label: str) -> None:
+    """A sample, pasted as it stands, sends what the contract asks and prints what came."""
+    sources = _sources(base_url)
+    run = subprocess.run(
+        COMMANDS[label],
+        input=sources[operation_id, label],
+        env=os.environ | {"TARAZU_API_KEY": API_KEY},
+        cwd=NODE_PACKAGES,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert PRINTED[operation_id] in run.stdout
