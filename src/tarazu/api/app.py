@@ -7,7 +7,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tarazu.api.body import BodyReader
@@ -18,6 +17,7 @@ from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
 from tarazu.api.openapi import document_json
 from tarazu.api.request_id import RequestIds
+from tarazu.api.routing import ExactRoute
 from tarazu.api.usage import UsageEndpoint
 from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.service.completion import books_unavailable
@@ -47,13 +47,13 @@ def make_application(setup: Setup) -> ASGIApp:
 
     app = Starlette(
         routes=[
-            Route(f"{API}/chat/completions", chat, methods=["POST"]),
-            Route(f"{API}/models", models.list),
-            Route(f"{API}/models/{{model_id:path}}", models.retrieve),
-            Route(f"{API}/usage", usage.show),
-            Route(f"{API}/openapi.json", _openapi),
-            Route("/docs", _docs),
-            Route("/health", HealthEndpoint(service.ledger).show),
+            ExactRoute(f"{API}/chat/completions", chat, methods=["POST"]),
+            ExactRoute(f"{API}/models", models.list),
+            ExactRoute(f"{API}/models/{{model_id:path}}", models.retrieve),
+            ExactRoute(f"{API}/usage", usage.show),
+            ExactRoute(f"{API}/openapi.json", _openapi),
+            ExactRoute("/docs", _docs),
+            ExactRoute("/health", HealthEndpoint(service.ledger).show),
         ],
         exception_handlers={
             HTTPException: _no_route,
