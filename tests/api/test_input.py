@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.backend import ScriptedBackend
+from tests.support.effects import assert_took_only_a_place
 from tests.support.envelopes import assert_domain_error
 from tests.support.rows import rows
-from tests.support.service import Answer, RunningService
-from tests.support.windows import ONE_TAKEN, places
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -35,16 +35,13 @@ def asked(service: RunningService, backend: ScriptedBackend, body: dict[str, Any
     return messages
 
 
-def refused(service: RunningService, backend: ScriptedBackend, body: dict[str, Any], status: int, code: str) -> Answer:
+def refused(service: RunningService, backend: ScriptedBackend, body: dict[str, Any], status: int, code: str) -> None:
     """Send a body that must be refused after it has taken its place, without a credit and without a call."""
     backend.received.clear()
     customer = service.customer()
     answer = service.post(customer, body)
     assert assert_domain_error(answer, status, code) == {}
-    assert places(service, customer) == ONE_TAKEN
-    assert service.account(customer).used == 0
-    assert backend.received == []
-    return answer
+    assert_took_only_a_place(service, backend, customer, answer)
 
 
 @rows("spec.chat_request_body.messages", "spec.message.role", "spec.message.content", "decisions.input.2")

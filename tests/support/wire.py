@@ -31,7 +31,8 @@ class Wire:
         sent = 0
         try:
             while sent < at_most_bytes:
-                sent += self.socket.send(piece)
+                self.socket.sendall(piece)
+                sent += len(piece)
         except (BrokenPipeError, ConnectionResetError):
             pass
         return sent
