@@ -14,7 +14,7 @@ from msgspec import Struct
 from tarazu.cli.running import run
 
 COMMAND = Path(sys.executable).with_name("tarazu")
-COMMAND_TIMEOUT_S = 30
+COMMAND_TIMEOUT_S = 60
 
 CATALOGUE = """\
 [billing]
