@@ -114,31 +114,12 @@ def test_stop(service: RunningService, backend: ScriptedBackend, stop: str | lis
     assert passed_on(service, backend, stop=stop) == {"stop": as_list}
 
 
-@rows("decisions.added_by_this_project.2", "decisions.input.5")
-@pytest.mark.parametrize(
-    ("stop", "expected"), [("", {}), ([], {}), (["", ""], {}), (["a", "", "b"], {"stop": ["a", "b"]})], ids=repr
-)
-def test_an_empty_stop(
-    service: RunningService, backend: ScriptedBackend, stop: str | list[str], expected: dict[str, Any]
-) -> None:
-    """An empty string stops nothing and is left out."""
-    assert passed_on(service, backend, stop=stop) == expected
-
-
 @rows("decisions.input.5")
 def test_max_completion_tokens(service: RunningService, backend: ScriptedBackend) -> None:
     """The newer name of max_tokens means the same."""
     assert passed_on(service, backend, max_completion_tokens=7) == {"max_tokens": 7}
     assert passed_on(service, backend, max_completion_tokens=7, max_tokens=None) == {"max_tokens": 7}
     assert passed_on(service, backend, max_completion_tokens=None, max_tokens=7) == {"max_tokens": 7}
-
-
-@rows("decisions.added_by_this_project.2")
-def test_max_completion_tokens_wins(service: RunningService, backend: ScriptedBackend) -> None:
-    """With both names sent the newer one counts, and the other must still be valid."""
-    assert passed_on(service, backend, max_completion_tokens=7, max_tokens=9) == {"max_tokens": 7}
-    assert passed_on(service, backend, max_completion_tokens=9, max_tokens=7) == {"max_tokens": 9}
-    assert_plain_error(service.chat(service.customer(), max_completion_tokens=7, max_tokens=0), 400)
 
 
 @rows("decisions.input.5")
