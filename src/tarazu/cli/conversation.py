@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.text import Text
 
 from tarazu.api.objects import ChatCompletion, UsageObject
 from tarazu.cli.chat_client import ChatClient, Message
@@ -32,7 +33,8 @@ class Conversation:
         self._start = () if system is None else (Message("system", system),)
         self._messages = list(self._start)
         self._credits = 0
-        self._notes = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._replies = Console(highlight=False)
+        self._notes = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def run(self) -> None:
         """Take turns until the person ends it.
@@ -95,7 +97,7 @@ class Conversation:
         reply = completion.choices[0].message.content
         self._messages += (asked, Message("assistant", reply))
         self._credits += completion.usage.credits
-        say(printable(reply))
+        self._replies.print(Text(printable(reply)), soft_wrap=not self._replies.is_terminal)
         self._note(f"{spent(completion)} {self._credits:,} in this conversation.{self._left()}")
 
     def _left(self) -> str:
