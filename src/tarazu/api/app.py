@@ -11,11 +11,11 @@ from starlette.types import ASGIApp
 
 from tarazu.api.body import BodyReader
 from tarazu.api.chat import ChatEndpoint
-from tarazu.api.docs_page import html
+from tarazu.api.documents import DocumentEndpoints
 from tarazu.api.envelope import refusal_response
 from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
-from tarazu.api.openapi import document_json
+from tarazu.api.openapi import BASE_PATH
 from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ExactRoute
 from tarazu.api.usage import UsageEndpoint
@@ -24,7 +24,6 @@ from tarazu.service.completion import books_unavailable
 from tarazu.service.running import Service, Setup
 from tarazu.store.engine import BooksUnavailableError
 
-API = "/api/v1"
 STATUS_METHOD_NOT_ALLOWED = 405
 
 
@@ -37,6 +36,7 @@ def make_application(setup: Setup) -> ASGIApp:
     service = Service(setup)
     models = ModelEndpoints(service.ledger, service.pools)
     usage = UsageEndpoint(service.ledger, service.clock)
+    documents = DocumentEndpoints(setup.configuration.server.base_url + BASE_PATH)
     chat = ChatEndpoint(service.completions, BodyReader(), service.clock)
 
     @asynccontextmanager
@@ -47,12 +47,13 @@ def make_application(setup: Setup) -> ASGIApp:
 
     app = Starlette(
         routes=[
-            ExactRoute(f"{API}/chat/completions", chat, methods=["POST"]),
-            ExactRoute(f"{API}/models", models.list),
-            ExactRoute(f"{API}/models/{{model_id:path}}", models.retrieve),
-            ExactRoute(f"{API}/usage", usage.show),
-            ExactRoute(f"{API}/openapi.json", _openapi),
-            ExactRoute("/docs", _docs),
+            ExactRoute(f"{BASE_PATH}/chat/completions", chat, methods=["POST"]),
+            ExactRoute(f"{BASE_PATH}/models", models.list),
+            ExactRoute(f"{BASE_PATH}/models/{{model_id:path}}", models.retrieve),
+            ExactRoute(f"{BASE_PATH}/usage", usage.show),
+            ExactRoute(f"{BASE_PATH}/openapi.json", documents.contract),
+            ExactRoute("/docs", documents.page),
+            ExactRoute("/", documents.front),
             ExactRoute("/health", HealthEndpoint(service.ledger).show),
         ],
         exception_handlers={
@@ -64,14 +65,6 @@ def make_application(setup: Setup) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     return RequestIds(app)
-
-
-async def _openapi(_request: Request) -> Response:
-    return Response(document_json(), media_type="application/json")
-
-
-async def _docs(_request: Request) -> Response:
-    return Response(html(), media_type="text/html")
 
 
 def _no_route(_request: Request, error: Exception) -> Response:

@@ -143,11 +143,10 @@ def _hold_port(server: ServerSettings) -> socket.socket:
 
 def _when_ready(server: ServerSettings, on_ready: Callable[[str], None]) -> None:
     """Wait until a worker answers, then say so."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)  # noqa: S104 - reads the setting
     until_s = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < until_s:
-        if _answers(host, server.port):
-            on_ready(server.public_url or f"http://{f'[{host}]' if ':' in host else host}:{server.port}")
+        if _answers(server.reachable_host, server.port):
+            on_ready(server.base_url)
             return
         time.sleep(READY_POLL_S)
     log.error("not_ready", waited_s=READY_TIMEOUT_S)

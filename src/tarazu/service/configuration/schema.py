@@ -78,6 +78,17 @@ class ServerSettings(Struct, frozen=True):
     public_url: Url | None = None
     max_in_flight: Count = 512
 
+    @property
+    def reachable_host(self) -> str:
+        """The address at which this machine reaches the service, also where it listens at all of them."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - reads the setting
+
+    @property
+    def base_url(self) -> str:
+        """The address that callers use: the public one, or else the one on this machine."""
+        host = self.reachable_host
+        return self.public_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
 
 class DatabaseSection(Struct, frozen=True):
     """[database]: where the books are."""
