@@ -8,7 +8,7 @@ from tarazu.api.openapi import document_json
 
 
 class DocumentEndpoints:
-    """The contract, its page, and the way there from the address without a path. `api_url` is where callers reach the API."""
+    """The contract, its page, and the way there. `api_url` is where callers reach the API."""
 
     def __init__(self, api_url: str) -> None:
         self._api_url = api_url
