@@ -250,7 +250,7 @@ def test_a_service_that_is_not_there_is_told(chat: Commands) -> None:
         ran = chat("chat", "Hi", "--url", url)
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == (
-        f"tarazu: {url} cannot be reached (Connection refused (os error 111)).\n"
+        f"tarazu: {url} cannot be reached (Connection refused).\n"
         "Is the service running? tarazu serve starts it; --url or TARAZU_URL names another address.\n"
     )
 

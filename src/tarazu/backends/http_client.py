@@ -1,20 +1,31 @@
 """The HTTP client for model servers: one POST, bounded in time and size, with every failure named."""
 
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import msgspec
 from msgspec import Struct
-from pyreqwest.bytes import Bytes
-from pyreqwest.client import ClientBuilder
-from pyreqwest.exceptions import PyreqwestError, RequestTimeoutError
+from wreq import Client, Response, Runtime, exceptions
+from wreq.redirect import Policy
 
 from tarazu.backends.port import BackendError, Fault
 
 CONNECT_TIMEOUT_S = 10
 IDLE_TIMEOUT_S = 20
 """Shorter than the keep-alive of common servers, so that a kept connection is seldom closed under a request."""
+IDLE_CONNECTIONS_MAX = 512
+"""Kept open to one server."""
 REPLY_BYTES_MAX = 4 * 1024 * 1024
+
+_FAILURES = (
+    exceptions.BodyError,
+    exceptions.BuilderError,
+    exceptions.ConnectionError,
+    exceptions.ConnectionResetError,
+    exceptions.DecodingError,
+    exceptions.ProxyConnectionError,
+    exceptions.RequestError,
+    exceptions.TlsError,
+)
 
 
 class HttpReply(Struct, frozen=True):
@@ -25,16 +36,20 @@ class HttpReply(Struct, frozen=True):
 
 
 class HttpClient:
-    """Asks model servers. Redirects are not followed, so no key goes to another host; TLS is verified."""
+    """Asks model servers. Redirects are not followed, so no key goes to another host; TLS is verified.
+
+    A call that is cancelled is cut off at the server at once.
+    """
 
     def __init__(self) -> None:
-        self._client = _builder().build()
-        self._direct = _builder().no_proxy().build()
+        runtime = Runtime(workers=1, thread_name="backends")
+        self._client = _client(runtime, no_proxy=False)
+        self._direct = _client(runtime, no_proxy=True)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._client.close()
-        await self._direct.close()
+    def close(self) -> None:
+        """End all calls."""
+        self._client.close()
+        self._direct.close()
 
     async def post_json(
         self, url: str, body: Struct, *, headers: dict[str, str], timeout_s: float, direct: bool = False
@@ -45,38 +60,39 @@ class HttpClient:
             BackendError: unreachable, out of time, or an answer of more than REPLY_BYTES_MAX.
         """
         client = self._direct if direct else self._client
-        request = (
-            client.post(url)
-            .headers({"content-type": "application/json", "accept": "application/json", **headers})
-            .body_bytes(msgspec.json.encode(body))
-            .timeout(timedelta(seconds=timeout_s))
-            .build_streamed()
-        )
         try:
-            async with request as response:
-                return HttpReply(response.status, await _read(response.body_reader.read_chunk))
-        except RequestTimeoutError:
+            async with client.post(
+                url,
+                headers={"content-type": "application/json", "accept": "application/json", **headers},
+                body=msgspec.json.encode(body),
+                timeout=timedelta(seconds=timeout_s),
+            ) as response:
+                return HttpReply(response.status.as_int(), await _read(response))
+        except exceptions.TimeoutError:
             raise BackendError(Fault.TIMEOUT) from None
-        except PyreqwestError as error:
+        except _FAILURES as error:
             # The error's own words may hold the address.
             raise BackendError(Fault.UNREACHABLE, type(error).__name__) from None
 
 
-async def _read(read_chunk: Callable[[], Awaitable[Bytes | None]]) -> bytes:
-    chunks, size = [], 0
-    while (chunk := await read_chunk()) is not None:
-        size += len(chunk)
-        if size > REPLY_BYTES_MAX:
-            raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
-        chunks.append(bytes(chunk))
-    return b"".join(chunks)
+async def _read(response: Response) -> bytes:
+    body = bytearray()
+    async with response.stream() as chunks:
+        async for chunk in chunks:
+            if isinstance(chunk, memoryview):  # the rest are trailers
+                body += chunk
+            if len(body) > REPLY_BYTES_MAX:
+                raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
+    return bytes(body)
 
 
-def _builder() -> ClientBuilder:
-    return (
-        ClientBuilder()
-        .follow_redirects(enable=False)
-        .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT_S))
-        .pool_idle_timeout(timedelta(seconds=IDLE_TIMEOUT_S))
-        .user_agent("tarazu")
+def _client(runtime: Runtime, *, no_proxy: bool) -> Client:
+    return Client(
+        runtime=runtime,
+        no_proxy=no_proxy,
+        redirect=Policy.none(),
+        connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_S),
+        pool_idle_timeout=timedelta(seconds=IDLE_TIMEOUT_S),
+        pool_max_idle_per_host=IDLE_CONNECTIONS_MAX,
+        user_agent="tarazu",
     )

@@ -1,6 +1,7 @@
 """A caller of the API: completions, models and usage over HTTP."""
 
 import asyncio
+import re
 from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 from types import TracebackType
@@ -9,9 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
-from pyreqwest.client import ClientBuilder
-from pyreqwest.exceptions import PyreqwestError, RequestTimeoutError
-from pyreqwest.request import RequestBuilder
+from wreq import Client, Method, Runtime, exceptions
+from wreq.redirect import Policy
 
 from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, PlainErrorEnvelope, UsageObject
 from tarazu.cli.errors import CommandError, UsageError
@@ -26,6 +26,16 @@ RETRY_AFTER_DIGITS_MAX = 6
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 FIRST_ERROR_STATUS = 400
 
+_FAILURES = (
+    exceptions.BodyError,
+    exceptions.ConnectionError,
+    exceptions.ConnectionResetError,
+    exceptions.DecodingError,
+    exceptions.ProxyConnectionError,
+    exceptions.RequestError,
+    exceptions.TlsError,
+)
+_REASON = re.compile(r'(?:message|error): "([^"]+)"')
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT")
@@ -61,16 +71,14 @@ class ChatClient:
         self._key = key
         # The asynchronous client, since the synchronous one takes the process down on Ctrl-C.
         self._runner = asyncio.Runner()
-        builder = (
-            ClientBuilder()
-            .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT_S))
-            .timeout(timedelta(seconds=ANSWER_TIMEOUT_S))
-            .follow_redirects(enable=False)  # the key goes to no other host
-            .user_agent("tarazu")
+        self._client = Client(
+            runtime=Runtime(workers=1),
+            connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_S),
+            timeout=timedelta(seconds=ANSWER_TIMEOUT_S),
+            redirect=Policy.none(),  # the key goes to no other host
+            user_agent="tarazu",
+            no_proxy=urlsplit(self.url).hostname in LOOPBACK_HOSTS,
         )
-        if urlsplit(self.url).hostname in LOOPBACK_HOSTS:
-            builder = builder.no_proxy()
-        self._client = builder.build()
 
     def __repr__(self) -> str:
         """Name the service, not the key."""
@@ -82,6 +90,7 @@ class ChatClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._client.close()
         self._runner.close()
 
     def complete(self, messages: Sequence[Message], model: str | None) -> ChatCompletion:
@@ -91,8 +100,7 @@ class ChatClient:
             CommandError: the service refuses, fails, or cannot be reached.
         """
         body = msgspec.json.encode(_ChatRequest(tuple(messages), model))
-        request = self._client.post(self._at("/chat/completions")).header("content-type", "application/json")
-        return self._call(request.body_bytes(body), ChatCompletion)
+        return self._call(Method.POST, "/chat/completions", ChatCompletion, body)
 
     def models(self) -> ModelList:
         """List the models that the key may use.
@@ -100,7 +108,7 @@ class ChatClient:
         Raises:
             CommandError: as above.
         """
-        return self._call(self._client.get(self._at("/models")), ModelList)
+        return self._call(Method.GET, "/models", ModelList)
 
     def usage(self) -> UsageObject:
         """Tell what is used and what is left.
@@ -108,13 +116,10 @@ class ChatClient:
         Raises:
             CommandError: as above.
         """
-        return self._call(self._client.get(self._at("/usage")), UsageObject)
+        return self._call(Method.GET, "/usage", UsageObject)
 
-    def _at(self, path: str) -> str:
-        return f"{self.url}{API_PATH}{path}"
-
-    def _call(self, request: RequestBuilder, kind: type[AnswerT]) -> AnswerT:
-        status, retry_after, body = self._run(self._answer(request.bearer_auth(self._key)))
+    def _call(self, method: Method, path: str, kind: type[AnswerT], content: bytes | None = None) -> AnswerT:
+        status, retry_after, body = self._run(self._answer(method, path, content))
         try:
             if status < FIRST_ERROR_STATUS:
                 return msgspec.json.decode(body, type=kind)
@@ -128,22 +133,30 @@ class ChatClient:
     def _run(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
         try:
             return self._runner.run(call)
-        except RequestTimeoutError:
+        except exceptions.TimeoutError:
             raise CommandError(f"{self.url} does not answer in time.", "Try again later.") from None
-        except PyreqwestError as error:
+        except _FAILURES as error:
             raise CommandError(
                 f"{self.url} cannot be reached ({_cause(error)}).",
                 "Is the service running? tarazu serve starts it; --url or TARAZU_URL names another address.",
             ) from None
 
-    async def _answer(self, request: RequestBuilder) -> tuple[int, str | None, bytes]:
-        async with request.build_streamed() as response:
+    async def _answer(self, method: Method, path: str, content: bytes | None) -> tuple[int, str | None, bytes]:
+        headers = {"authorization": f"Bearer {self._key}"}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        url = f"{self.url}{API_PATH}{path}"
+        async with self._client.request(method, url, headers=headers, body=content) as response:
             body = bytearray()
-            while (chunk := await response.body_reader.read_chunk()) is not None:
-                body += chunk
-                if len(body) > ANSWER_BYTES_MAX:
-                    raise CommandError(f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.")
-            return response.status, response.get_header("retry-after"), bytes(body)
+            async with response.stream() as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, memoryview):  # the rest are trailers
+                        body += chunk
+                    if len(body) > ANSWER_BYTES_MAX:
+                        raise CommandError(f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.")
+            retry_after = response.headers.get("retry-after")
+            text = None if retry_after is None else bytes(retry_after).decode("latin-1")
+            return response.status.as_int(), text, bytes(body)
 
 
 def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:
@@ -159,7 +172,7 @@ def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:
     )
 
 
-def _cause(error: PyreqwestError) -> str:
+def _cause(error: BaseException) -> str:
     """Find the innermost reason, which holds no address."""
-    causes = getattr(error, "details", {}).get("causes") or ()
-    return causes[-1]["message"] if causes else type(error).__name__
+    reasons = _REASON.findall(str(error))
+    return reasons[-1] if reasons else type(error).__name__

@@ -48,5 +48,5 @@ class Service:
     async def stop(self) -> None:
         """Finish what waits for the books, and close all connections."""
         await self.ledger.stop()
-        await self._http.close()
+        self._http.close()
         self._engine.dispose()
