@@ -18,27 +18,24 @@ Call = Callable[[], Answer]
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Do all calls at the same time, a thread for each, and wait for all."""
-    start = threading.Barrier(len(calls))
-
-    def run(call: Callable[[], T]) -> T:
-        start.wait(EVENT_TIMEOUT_S)
-        return call()
-
     with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
+        return [future.result() for future in _submit(pool, calls)]
 
 
 @contextmanager
-def held(backend: ScriptedBackend, *calls: Call, only: str | None = None) -> Iterator[list[Future[Answer]]]:
-    """Have the calls wait at the backend while the block runs; after it they are answered.
+def held(
+    backend: ScriptedBackend, *calls: Call, only: str | None = None, admitted: int | None = None
+) -> Iterator[list[Future[Answer]]]:
+    """Send the calls at the same time, and have them wait at the backend while the block runs.
 
-    With `only`, other requests than those with this prompt are answered meanwhile.
+    With `only`, requests with another prompt are answered meanwhile. `admitted` is how many of the calls get as far
+    as the backend, where that is not all.
     """
     backend.hold(only)
     with ThreadPoolExecutor(len(calls)) as pool:
         try:
-            asked = [pool.submit(call) for call in calls]
-            backend.wait_for_requests(len(calls))
+            asked = _submit(pool, calls)
+            backend.wait_for_requests(len(calls) if admitted is None else admitted)
             yield asked
         finally:
             backend.let_go()
@@ -50,3 +47,13 @@ def wait_until(happened: Callable[[], bool]) -> None:
     while not happened():
         assert time.monotonic() < until_s, "it has not happened"
         time.sleep(POLL_S)
+
+
+def _submit(pool: ThreadPoolExecutor, calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
+    start = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], T]) -> T:
+        start.wait(EVENT_TIMEOUT_S)
+        return call()
+
+    return [pool.submit(run, call) for call in calls]

@@ -63,10 +63,13 @@ def service_by(
     server: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> Iterator[RunningService]:
-    """Run a service that tells the time by `clock`; at the end its books must balance."""
+    """Run a service that tells the time by `clock`; at the end its books must balance, and its log be clean."""
     environ = {**clock.environ, **(environ or {})}
     with RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ) as running:
         running.provisioning = Provisioning(running.engine, running.configuration.catalogue, clock)
         yield running
         audit = running.run("audit")
         assert audit.returncode == 0, audit.stdout + audit.stderr
+        log = running.log.read_text()
+        assert "request_failed" not in log, log
+        assert "Traceback" not in log, log
