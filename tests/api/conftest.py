@@ -32,12 +32,15 @@ def catalogue() -> str:
 def service(
     module_backend: ScriptedBackend, catalogue: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
-    """A running service for the module; at the end its books must balance."""
+    """A running service for the module; at the end its books must balance, and nothing unforeseen have happened."""
     folder = tmp_path_factory.mktemp("service")
     with RunningService(folder, module_backend.url, catalogue=catalogue) as running:
         yield running
         audit = running.run("audit")
         assert audit.returncode == 0, audit.stdout + audit.stderr
+        log = running.log.read_text()
+        assert "request_failed" not in log, log
+        assert "Traceback" not in log, log
 
 
 @pytest.fixture

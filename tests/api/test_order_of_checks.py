@@ -29,7 +29,7 @@ GET_ONLY = {"GET", "HEAD"}
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
+        "/nothing",
         "/api",
         "/api/v1",
         "/api/v1/",

@@ -1,0 +1,129 @@
+"""The headers that answers carry, each on every answer that it belongs to and on no other."""
+
+import re
+import time
+from datetime import datetime
+
+import pytest
+
+from tests.support.attempts import CHECKS, WINDOWS_CHECK, Check, attempt
+from tests.support.backend import ScriptedBackend
+from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
+from tests.support.rows import rows
+from tests.support.service import CHAT, MODELS, USAGE, Answer, RunningService
+from tests.support.windows import within_one_minute
+from tests.support.wire import Wire, chat_head
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+REQUEST_ID = r"req_[0-9A-Za-z]{16}"
+BESIDE_THE_CHAT = {
+    ("GET", "/nothing"): 404,
+    ("GET", "/favicon.ico"): 404,
+    ("GET", "/health"): 200,
+    ("GET", "/docs"): 200,
+    ("GET", "/api/v1/openapi.json"): 200,
+    ("GET", MODELS): 200,
+    ("HEAD", MODELS): 200,
+    ("GET", f"{MODELS}/test/one"): 200,
+    ("GET", f"{MODELS}/no/such"): 404,
+    ("GET", f"{MODELS}/"): 404,
+    ("GET", USAGE): 200,
+    ("HEAD", USAGE): 200,
+    ("OPTIONS", USAGE): 405,
+    ("DELETE", MODELS): 405,
+    ("GET", CHAT): 405,
+    ("HEAD", CHAT): 405,
+    ("POST", f"{CHAT}/"): 404,
+    ("GET", "/api/v1/%ff%00"): 404,
+}
+
+
+@rows("decisions.reply.5")
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"check-{check.number}")
+def test_headers_of_a_refused_call(service: RunningService, backend: ScriptedBackend, check: Check) -> None:
+    """X-Request-Id always, X-RateLimit from row 7 on, WWW-Authenticate with 401, Retry-After with 429 and 503."""
+    answer = attempt(service, backend, check).answer
+    assert answer.status == check.status
+    assert re.fullmatch(REQUEST_ID, answer.headers["x-request-id"])
+    assert rate_limit_headers(answer) == (RATE_LIMIT_HEADERS if check.number >= WINDOWS_CHECK else set())
+    assert answer.headers.get("www-authenticate") == ("Bearer" if check.status == 401 else None)
+    if check.status in {429, 503}:
+        assert re.fullmatch(r"[1-9][0-9]*", answer.headers["retry-after"])
+    else:
+        assert "retry-after" not in answer.headers
+
+
+@rows("decisions.reply.5")
+def test_headers_of_a_served_call(service: RunningService) -> None:
+    """A completion carries X-Request-Id and X-RateLimit."""
+    answer = service.chat(service.customer())
+    assert answer.status == 200
+    assert re.fullmatch(REQUEST_ID, answer.headers["x-request-id"])
+    assert rate_limit_headers(answer) == RATE_LIMIT_HEADERS
+    assert not {"www-authenticate", "retry-after"} & set(answer.headers)
+
+
+@rows("decisions.reply.5")
+@pytest.mark.parametrize(("method", "path"), BESIDE_THE_CHAT)
+def test_headers_beside_the_chat_endpoint(service: RunningService, method: str, path: str) -> None:
+    """Every other answer, good or bad, carries X-Request-Id, and none of them X-RateLimit: it was not counted."""
+    answer = service.request(method, path, headers={"Authorization": f"Bearer {service.customer().secret}"})
+    assert answer.status == BESIDE_THE_CHAT[method, path]
+    assert re.fullmatch(REQUEST_ID, answer.headers["x-request-id"])
+    assert rate_limit_headers(answer) == set()
+
+
+@rows("decisions.reply.5")
+@pytest.mark.parametrize("path", [MODELS, f"{MODELS}/test/one", USAGE])
+@pytest.mark.parametrize("authorization", ["", "Bearer x"])
+def test_headers_of_a_get_that_is_not_let_in(service: RunningService, path: str, authorization: str) -> None:
+    """A 401 of the GET endpoints carries WWW-Authenticate and X-Request-Id."""
+    answer = service.request("GET", path, headers={"Authorization": authorization})
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert re.fullmatch(REQUEST_ID, answer.headers["x-request-id"])
+
+
+@rows("decisions.reply.5", "decisions.order_of_checks.10")
+@pytest.mark.parametrize("body", [b"{}", b"zz\r\n{}\r\n", b"-2\r\n{}\r\n0\r\n\r\n"])
+def test_headers_of_a_call_whose_chunks_are_broken(service: RunningService, body: bytes) -> None:
+    """A chunked body that cannot be taken apart is a 400 of ours with all that belongs to it."""
+    with Wire(service.port) as wire:
+        wire.send(chat_head(service.customer(), "Transfer-Encoding: chunked") + body)
+        answer = wire.answer()
+    assert answer.status == 400
+    assert isinstance(answer.json["error"], str)
+    assert re.fullmatch(REQUEST_ID, answer.headers["x-request-id"])
+    assert rate_limit_headers(answer) == RATE_LIMIT_HEADERS
+
+
+@rows("decisions.reply.5")
+def test_request_ids_are_unique(service: RunningService) -> None:
+    """Each answer has an id of its own, whatever id the request brings along."""
+    customer = service.customer()
+    made = [service.post(customer, {"prompt": "Hello"}, X_Request_Id="mine") for _ in range(10)]
+    made += [service.get(path, customer) for path in (USAGE, "/nothing", MODELS) * 10]
+    assert len({answer.headers["x-request-id"] for answer in made}) == len(made)
+
+
+@rows("decisions.reply.5")
+def test_the_figures_of_the_limit(service: RunningService) -> None:
+    """The limit that binds tighter, what is left of it after this call, and the seconds until it is whole again."""
+
+    def scenario() -> tuple[list[Answer], Answer, float, float]:
+        customer = service.customer(limit_per_minute=2)
+        before_s = time.time()
+        made = [service.chat(customer), service.chat(customer, stream=True), service.chat(customer)]
+        return made, service.get(USAGE, customer), before_s, time.time()
+
+    made, usage, before_s, after_s = within_one_minute(scenario)
+    assert [answer.status for answer in made] == [200, 400, 429]
+    assert [answer.headers["x-ratelimit-limit"] for answer in made] == ["2", "2", "2"]
+    assert [answer.headers["x-ratelimit-remaining"] for answer in made] == ["1", "0", "0"]
+    resets_at_s = datetime.fromisoformat(usage.json["rate_limit"]["resets_at"]).timestamp()
+    assert resets_at_s == (int(before_s) // 60 + 1) * 60
+    for answer in made:
+        reset_s = answer.headers["x-ratelimit-reset"]
+        assert re.fullmatch(r"[1-9][0-9]?", reset_s)
+        assert resets_at_s - after_s <= int(reset_s) <= resets_at_s - before_s + 1
+    assert made[2].headers["retry-after"] == made[2].headers["x-ratelimit-reset"]
