@@ -165,7 +165,7 @@ class RunningService:
         server: str = "",
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self.folder = folder
         self.config = folder / "tarazu.toml"
         self.log = folder / "serve.log"
@@ -310,7 +310,8 @@ def _bearer(customer: Customer | None) -> dict[str, str]:
     return {} if customer is None else {"Authorization": f"Bearer {customer.secret}"}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Find a port of this machine that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -2,29 +2,14 @@
 
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from tarazu.backends.http_client import HttpClient
+from tarazu.backends.local import LocalAddress
+from tarazu.backends.local_backend import LocalBackend
 from tarazu.backends.openai import OpenAIBackend
 from tarazu.backends.pool import Pool
 from tarazu.backends.port import Backend
 from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
 from tarazu.service.configuration import api_key
-
-LOCAL_MODEL_NAME = "local"
-"""What a local model's server is told as the model: it has only one."""
-
-
-class LocalAddress(Struct, frozen=True):
-    """Where the process of a local model listens, and the key that it asks for."""
-
-    url: str
-    api_key: str
-
-    def __repr__(self) -> str:
-        """Name the address without its key."""
-        return f"LocalAddress({self.url})"
-
 
 LocalAddresses = dict[str | None, LocalAddress]
 """By the path of the GGUF file; None for the embedded model."""
@@ -39,9 +24,7 @@ def make_pools(
         name = f"{model.id}#{place}"
         if spec.kind == "local":
             address = local_addresses[spec.model]
-            return OpenAIBackend(
-                http, name=name, url=address.url, model=LOCAL_MODEL_NAME, api_key=address.api_key, direct=True
-            )
+            return LocalBackend(http, name=name, url=address.url, api_key=address.api_key)
         assert spec.url is not None
         assert spec.model is not None
         return OpenAIBackend(http, name=name, url=spec.url, model=spec.model, api_key=api_key(spec, environ))

@@ -8,7 +8,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,8 @@ from granian.log import LogLevels
 from granian.server.mp import MPServer
 from msgspec.structs import replace
 
+from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
+from tarazu.backends.local_model import LocalModelError
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.logs import configure_logs
 from tarazu.service.running import Setup
@@ -52,18 +55,33 @@ def serve(configuration: Configuration, *, on_ready: Callable[[str], None]) -> i
         ServingError: the port is taken, or a local model cannot be started.
     """
     configure_logs()
-    with _hold_port(configuration.server) as held:
+    multiprocessing.set_start_method("spawn", force=True)
+    with _hold_port(configuration.server) as held, _local_models(configuration) as local_models:
         server = replace(configuration.server, port=held.getsockname()[1])
-        setup = Setup(replace(configuration, server=server))
-        multiprocessing.set_start_method("spawn", force=True)
+        setup = Setup(replace(configuration, server=server), local_models.addresses)
         granian = _granian(setup)
-        ready = threading.Thread(target=_when_ready, args=(server, on_ready), name="ready", daemon=True)
+        ready = threading.Thread(target=_when_ready, args=(server, local_models, on_ready), name="ready", daemon=True)
         granian.on_startup(ready.start)
         try:
             granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
         except SystemExit as exit_:
             return exit_.code if isinstance(exit_.code, int) else 1
     return 0
+
+
+@contextmanager
+def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
+    """Run the local models' processes; they load while the workers start, and end after them."""
+    backends = (spec for model in configuration.catalogue.models.values() for spec in model.backends)
+    try:
+        local_models = LocalModels(spec.model for spec in backends if spec.kind == "local")
+    except LocalModelError as error:
+        raise ServingError(str(error)) from None
+    local_models.start()
+    try:
+        yield local_models
+    finally:
+        local_models.stop()
 
 
 def _granian(setup: Setup) -> MPServer:
@@ -141,15 +159,23 @@ def _hold_port(server: ServerSettings) -> socket.socket:
     return holder
 
 
-def _when_ready(server: ServerSettings, on_ready: Callable[[str], None]) -> None:
-    """Wait until a worker answers, then say so."""
+def _when_ready(server: ServerSettings, local_models: LocalModels, on_ready: Callable[[str], None]) -> None:
+    """Wait until a worker answers and the local models are loaded, then say so."""
     until_s = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < until_s:
         if _answers(server.reachable_host, server.port):
+            _wait_for(local_models)
             on_ready(server.base_url)
             return
         time.sleep(READY_POLL_S)
     log.error("not_ready", waited_s=READY_TIMEOUT_S)
+
+
+def _wait_for(local_models: LocalModels) -> None:
+    try:
+        local_models.wait_ready(LOAD_TIMEOUT_S)
+    except LocalModelError as error:
+        log.error("local_model_not_ready", reason=str(error))  # noqa: TRY400 - the other models are served
 
 
 def _answers(host: str, port: int) -> bool:
