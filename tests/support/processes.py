@@ -36,6 +36,11 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+def open_files(pid: int) -> int:
+    """Count the open files of a process, connections among them."""
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
 def peak_bytes(pid: int) -> int:
     """Tell the most memory that a process has ever had."""
     status = Path(f"/proc/{pid}/status").read_text()

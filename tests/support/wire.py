@@ -9,10 +9,14 @@ from tests.support.service import CHAT, REQUEST_TIMEOUT_S, Answer, Customer
 
 
 class Wire:
-    """One TCP connection to the service."""
+    """One TCP connection to the service. A small `receive_buffer_bytes` lets an unread answer jam soon."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=REQUEST_TIMEOUT_S)
+    def __init__(self, port: int, *, receive_buffer_bytes: int | None = None) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(REQUEST_TIMEOUT_S)
+        if receive_buffer_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self.socket.connect(("127.0.0.1", port))
 
     def __enter__(self) -> Self:
         return self
@@ -36,6 +40,13 @@ class Wire:
         except (BrokenPipeError, ConnectionResetError):
             pass
         return sent
+
+    def read_to_end(self) -> bytes:
+        """Read all that comes until the service closes."""
+        received = bytearray()
+        while part := self.socket.recv(65_536):
+            received += part
+        return bytes(received)
 
     def answer(self) -> Answer:
         """Read one answer."""

@@ -1,0 +1,254 @@
+"""Clients that send half a request, or read no answer, or speak no HTTP: they cost the others nothing, and end."""
+
+import http.client
+import json
+import select
+import signal
+import socket
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.support.answers import credits_left
+from tests.support.backend import Exchange, ScriptedBackend, completion, replies
+from tests.support.envelopes import assert_plain_error
+from tests.support.processes import open_files, workers
+from tests.support.rows import rows
+from tests.support.service import CHAT, Customer, RunningService
+from tests.support.wire import Wire, chat_head
+
+CLIENTS = 200
+REQUESTS = 60
+"""How many latencies make a median."""
+RATIO_MAX = 3
+SLACK_S = 0.01
+HALF_SENT_MAX_S = 10
+"""The time-outs of the service for the head of a request, and for its body."""
+GRACE_S = 20
+"""The longest time-out, and ten seconds more."""
+LATE_S = 10
+"""What a busy machine may add."""
+BODY = json.dumps({"prompt": "Hello"}).encode()
+
+HALF_SENT: tuple[Callable[[Customer], bytes], ...] = (
+    lambda _customer: b"",
+    lambda _customer: b"PRI * HT",
+    lambda customer: chat_head(customer)[:-20],
+    lambda customer: chat_head(customer, "Content-Length: 100") + b'{"prompt": ',
+    lambda customer: chat_head(customer, "Transfer-Encoding: chunked") + b"40\r\n{",
+)
+"""Nothing, half of another protocol's greeting, half a head, half a body, half a chunk."""
+WITH_BODY = (3, 4)
+
+
+@contextmanager
+def _half_sent(service: RunningService, customer: Customer) -> Iterator[list[Wire]]:
+    """Keep 200 connections open on which half of something has been sent, of each kind as many."""
+    with ExitStack() as stack:
+        wires = [stack.enter_context(Wire(service.port)) for _ in range(CLIENTS)]
+        for place, wire in enumerate(wires):
+            wire.send(HALF_SENT[place % len(HALF_SENT)](customer))
+        assert service.get("/health").status == 200
+        yield wires
+
+
+def _median_latency_s(service: RunningService, customer: Customer) -> float:
+    def latency_s() -> float:
+        begin_s = time.perf_counter()
+        assert service.chat(customer).status == 200
+        return time.perf_counter() - begin_s
+
+    return statistics.median(latency_s() for _ in range(REQUESTS))
+
+
+def test_half_sent_requests_do_not_slow_the_others(service: RunningService, backend: ScriptedBackend) -> None:
+    """With 200 connections that stay half-sent, a completion takes about as long as without them."""
+    customer = service.customer()
+    before_s = _median_latency_s(service, customer)
+    with _half_sent(service, customer):
+        meanwhile_s = _median_latency_s(service, customer)
+    assert meanwhile_s < before_s * RATIO_MAX + SLACK_S
+    assert len(backend.received) == 2 * REQUESTS
+
+
+@rows("decisions.errors.1")
+def test_half_sent_requests_end_within_their_time_out(service: RunningService, backend: ScriptedBackend) -> None:
+    """A half-sent body is answered 408, half a head or less is cut off; no connection and no credit stays behind."""
+    customer = service.customer("three")
+    [worker] = workers(service)
+    files_before = open_files(worker)
+    with _half_sent(service, customer) as wires:
+        begin_s = time.monotonic()
+        for place, wire in enumerate(wires):
+            wire.socket.settimeout(HALF_SENT_MAX_S + LATE_S)
+            if place % len(HALF_SENT) in WITH_BODY:
+                assert_plain_error(wire.answer(), 408)
+            assert wire.socket.recv(1) == b"", HALF_SENT[place % len(HALF_SENT)](customer)
+        assert time.monotonic() - begin_s < HALF_SENT_MAX_S + LATE_S
+    assert open_files(worker) < files_before + CLIENTS / 10
+    assert credits_left(service, customer) == (3, 0)
+    assert backend.received == []
+
+
+def test_a_byte_now_and_then_does_not_lengthen_the_time_out(service: RunningService) -> None:
+    """What counts is when the whole head or body has come, not when its last byte came."""
+    customer = service.customer()
+    with Wire(service.port) as head, Wire(service.port) as body:
+        waiting = {head.socket: HALF_SENT[2](customer), body.socket: HALF_SENT[3](customer)}
+        for half_sent, part in waiting.items():
+            half_sent.sendall(part)
+        begin_s = time.monotonic()
+        while waiting:
+            for ended in select.select(list(waiting), [], [], 0.5)[0]:
+                assert ended.recv(13) == (b"" if ended is head.socket else b"HTTP/1.1 408 ")
+                del waiting[ended]
+            for half_sent in waiting:
+                half_sent.sendall(b" ")
+            assert time.monotonic() - begin_s < HALF_SENT_MAX_S + LATE_S
+
+
+def test_the_service_stops_in_time_with_half_sent_requests(
+    backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """SIGTERM with 200 of them open: no worker has to be killed after the grace period, and the status is 0."""
+    with RunningService(tmp_path_factory.mktemp("stopped"), backend.url) as service:
+        customer = service.customer()
+        assert service.chat(customer).status == 200
+        with _half_sent(service, customer):
+            service.process.send_signal(signal.SIGTERM)
+            assert service.process.wait(GRACE_S + LATE_S) == 0
+        assert "Killing" not in service.log.read_text()
+        assert service.account(customer).used == 1
+
+
+def test_clients_that_do_not_read_delay_nobody_but_themselves(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """Twenty replies of a megabyte each that nobody fetches: they are paid, and the others are served as before."""
+    customer, other = service.customer(), service.customer()
+    before_s = _median_latency_s(service, other)
+    backend.behaviour = replies("x" * 1_000_000)
+    with ExitStack() as stack:
+        for _ in range(20):
+            wire = stack.enter_context(Wire(service.port, receive_buffer_bytes=4_096))
+            wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY)
+            assert select.select([wire.socket], [], [], 10)[0], "no answer came"
+        backend.reset()
+        assert _median_latency_s(service, other) < before_s * RATIO_MAX + SLACK_S
+        assert service.account(customer).used == 20
+
+
+async def _echoes(exchange: Exchange) -> None:
+    await exchange.send(200, completion(exchange.received.body["messages"][-1]["content"]))
+
+
+def test_requests_sent_ahead_are_answered_in_their_order(service: RunningService, backend: ScriptedBackend) -> None:
+    """Three requests in one go on one connection are three replies, each charged once."""
+    backend.behaviour = _echoes
+    customer = service.customer("three")
+    bodies = [json.dumps({"prompt": f"prompt {number}"}).encode() for number in range(3)]
+    lines = [["Connection: keep-alive"], ["Connection: keep-alive"], ["Connection: close"]]
+    with Wire(service.port) as wire:
+        for body, more in zip(bodies, lines, strict=True):
+            wire.send(chat_head(customer, f"Content-Length: {len(body)}", *more) + body)
+        answers = wire.read_to_end()
+    assert answers.count(b"HTTP/1.1 200 OK") == 3
+    assert answers.index(b'"prompt 0"') < answers.index(b'"prompt 1"') < answers.index(b'"prompt 2"')
+    assert credits_left(service, customer) == (0, 0)
+
+
+def test_garbage_after_a_request_does_not_spoil_its_reply(service: RunningService, backend: ScriptedBackend) -> None:
+    """The reply comes whole and is charged; the garbage is refused, and the connection closed."""
+    customer = service.customer("three")
+    with Wire(service.port) as wire:
+        wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY + b"\x00\x01 nonsense\r\n\r\n")
+        answers = wire.read_to_end()
+    assert answers.startswith(b"HTTP/1.1 200 OK")
+    assert answers.count(b"HTTP/1.1 400 Bad Request") == 1
+    assert credits_left(service, customer) == (2, 0)
+    assert len(backend.received) == 1
+
+
+NO_REQUESTS: dict[str, bytes] = {
+    "garbage": b"\x00\x01\x02 nonsense\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 64,
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+    "HTTP/0.9": b"GET /health\r\n\r\n",
+    "a path that is no ASCII": b"GET /\xff HTTP/1.1\r\nHost: test\r\n\r\n",
+    "a folded header": b"GET /health HTTP/1.1\r\nHost: test\r\n folded\r\n\r\n",
+    "a header of a megabyte": b"GET /health HTTP/1.1\r\nHost: test\r\nX: " + b"x" * 1_000_000,
+    "a thousand headers": b"GET /health HTTP/1.1\r\nHost: test\r\n" + b"X: x\r\n" * 1_000 + b"\r\n",
+    "a path of a megabyte": b"GET /" + b"x" * 1_000_000,
+    "two lengths": b"POST /health HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+    "a negative length": b"POST /health HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+}
+"""What is no HTTP/1 request, or none that is taken."""
+REFUSALS = (b"HTTP/1.1 400 ", b"HTTP/1.1 414 ", b"HTTP/1.1 431 ", b"")
+
+
+@pytest.mark.parametrize("sent", NO_REQUESTS)
+def test_what_is_no_request_is_refused_and_cut_off(service: RunningService, sent: str) -> None:
+    """It gets a 4xx status at most, the connection is closed, and the next client is served."""
+    with Wire(service.port) as wire:
+        try:
+            wire.send(NO_REQUESTS[sent])
+            answer = wire.read_to_end()
+        except (ConnectionResetError, BrokenPipeError):  # closed while there was more to read
+            answer = b""
+    assert answer[:13] in REFUSALS
+    assert answer.count(b"HTTP/1.1") <= 1
+    assert service.get("/health").status == 200
+
+
+def test_a_second_request_cannot_be_smuggled_in_a_body(service: RunningService, backend: ScriptedBackend) -> None:
+    """With both a length and chunks declared, one answer comes and the connection is closed."""
+    customer = service.customer("three")
+    smuggled = b"0\r\n\r\n" + chat_head(customer, f"Content-Length: {len(BODY)}") + BODY
+    with Wire(service.port) as wire:
+        wire.send(chat_head(customer, f"Content-Length: {len(smuggled)}", "Transfer-Encoding: chunked") + smuggled)
+        answer = wire.read_to_end()
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert backend.received == []
+    assert credits_left(service, customer) == (3, 0)
+
+
+@pytest.mark.parametrize("line", ["Expect: 100-continue", "Connection: close", "Upgrade: h2c"])
+def test_usual_header_lines_do_no_harm(service: RunningService, backend: ScriptedBackend, line: str) -> None:
+    """What proxies and clients send along does not keep a completion from being served."""
+    customer = service.customer("three")
+    with Wire(service.port) as wire:
+        wire.send(chat_head(customer, f"Content-Length: {len(BODY)}", line) + BODY)
+        assert wire.answer().text == "Hello there."
+    assert len(backend.received) == 1
+    assert credits_left(service, customer) == (2, 0)
+
+
+def test_http_1_0_is_served(service: RunningService) -> None:
+    """An old client gets its completion, and its connection closed."""
+    customer = service.customer("three")
+    head = f"POST {CHAT} HTTP/1.0\r\nAuthorization: Bearer {customer.secret}\r\nContent-Type: application/json\r\n"
+    with Wire(service.port) as wire:
+        wire.send(head.encode() + f"Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
+        assert wire.answer().text == "Hello there."
+        assert wire.socket.recv(1) == b""
+
+
+def test_a_kept_connection_serves_again_and_again(service: RunningService) -> None:
+    """One connection, fifty completions."""
+    customer = service.customer()
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    headers = {"Authorization": f"Bearer {customer.secret}", "Content-Type": "application/json"}
+    connection.connect()
+    assert isinstance(connection.sock, socket.socket)
+    port = connection.sock.getsockname()[1]
+    for _ in range(50):
+        connection.request("POST", CHAT, BODY, headers)
+        response = connection.getresponse()
+        assert (response.status, len(response.read()) > 0) == (200, True)
+        assert connection.sock.getsockname()[1] == port
+    connection.close()
+    assert service.account(customer).used == 50
