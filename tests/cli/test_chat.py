@@ -255,12 +255,14 @@ def test_a_service_that_is_not_there_is_told(chat: Commands) -> None:
     )
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a:b@c", "http://a/?q"])
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a:b@c", "http://a/?q", "http://%zz", 'http://a"b']
+)
 def test_what_is_no_address_is_a_usage_error(chat: Commands, url: str) -> None:
-    """A bad --url is told with what was expected; nothing is sent."""
+    """A bad --url is told to be one; nothing is sent."""
     ran = chat("chat", "Hi", "--url", url)
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("tarazu: --url: expected an ")
+    assert ran.err.startswith("tarazu: --url: ")
 
 
 @pytest.mark.parametrize("prompt", ["", " \n"])

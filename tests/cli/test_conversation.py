@@ -177,7 +177,7 @@ def test_ctrl_c_stops_waiting(terminal: Terminal, api: ScriptedApi) -> None:
     terminal.process.sendline("Hi")
     assert api.waiting.wait(COMMAND_TIMEOUT_S)
     terminal.process.sendintr()
-    assert "No longer waiting." in terminal.wait()
+    assert "No longer waiting for the reply." in terminal.wait()
     api.go_on.set()
     terminal.say("Hi again")
     assert api.asked[1]["messages"] == [{"role": "user", "content": "Hi again"}]

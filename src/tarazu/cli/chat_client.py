@@ -35,7 +35,7 @@ _FAILURES = (
     exceptions.RequestError,
     exceptions.TlsError,
 )
-_REASON = re.compile(r'(?:message|error): "([^"]+)"')
+_REASON = re.compile(r'(?:message: |error: |ConnectError\()"([^"]+)"')
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT")
@@ -56,7 +56,7 @@ class _ChatRequest(Struct, frozen=True, omit_defaults=True):
 class ChatClient:
     """Calls the API of one service with one key. Use it as a context manager.
 
-    Ctrl-C ends a call. The service may still finish and charge it.
+    Ctrl-C ends a call, and the connection with it: what has not been charged by then is not.
     """
 
     def __init__(self, url: str, key: str) -> None:
@@ -69,7 +69,7 @@ class ChatClient:
         if fault := base_address_fault(self.url, must_not_end_with=API_PATH):
             raise UsageError(f"--url: {fault}.")
         self._key = key
-        # The asynchronous client, since the synchronous one takes the process down on Ctrl-C.
+        # Asynchronous inside, since only a task can be ended by Ctrl-C in the middle of a call.
         self._runner = asyncio.Runner()
         self._client = Client(
             runtime=Runtime(workers=1),
@@ -135,6 +135,8 @@ class ChatClient:
             return self._runner.run(call)
         except exceptions.TimeoutError:
             raise CommandError(f"{self.url} does not answer in time.", "Try again later.") from None
+        except exceptions.BuilderError:
+            raise UsageError(f"--url: {self.url} is no address.") from None
         except _FAILURES as error:
             raise CommandError(
                 f"{self.url} cannot be reached ({_cause(error)}).",

@@ -50,7 +50,7 @@ class Conversation:
             except CommandError as error:
                 self._note(str(error), style="red")
             except KeyboardInterrupt:
-                self._note("No longer waiting. If the reply still comes, it is paid for; /usage tells.")
+                self._note("No longer waiting for the reply. /usage tells whether it was paid for all the same.")
         self._note(f"{counted(self._credits, 'credit')} spent in this conversation.")
 
     def _turns(self) -> Iterator[str]:
