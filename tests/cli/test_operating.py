@@ -150,7 +150,7 @@ def test_audit_says_what_it_compared(tarazu: Commands) -> None:
     ran = tarazu("audit")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == (
-        "Compared 1 accounts and 0 requests:\n"
+        "Compared 1 account and 0 requests:\n"
         "used quota, balances, daily usage, and the deadlines of holds.\n"
         "The books balance.\n"
     )

@@ -11,7 +11,7 @@ from tarazu.cli.desk import books_errors, open_books, read_configuration
 from tarazu.cli.documents import CheckDocument, MigrationDocument, ModelDocument, PlanDocument, ProblemDocument
 from tarazu.cli.errors import EXIT_FAILED
 from tarazu.cli.options import AsJson, ConfigPath, command_group
-from tarazu.cli.output import INDENT, Column, print_json, print_table, say
+from tarazu.cli.output import INDENT, Column, counted, print_json, print_table, say
 from tarazu.domain.catalogue import ANY_MODEL
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _models(models: tuple[str, ...]) -> str:
 
 
 def _print_report(report: "AuditReport") -> None:
-    say(f"Compared {report.accounts:,} accounts and {report.requests:,} requests:")
+    say(f"Compared {counted(report.accounts, 'account')} and {counted(report.requests, 'request')}:")
     say("used quota, balances, daily usage, and the deadlines of holds.")
     if not report.differences:
         say("The books balance.")
