@@ -15,7 +15,6 @@ from tests.support.answers import credits_left, look
 from tests.support.at_once import at_once, wait_until
 from tests.support.backend import Behaviour, Exchange, ScriptedBackend, completion, stalls, stalls_in_body
 from tests.support.envelopes import assert_plain_error
-from tests.support.processes import kill_all
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, Customer, RunningService
 from tests.support.windows import ONE_TAKEN, places
@@ -203,7 +202,7 @@ def test_the_charge_is_in_the_books_before_the_first_byte_of_the_reply(
         backend.wait_for_requests(REPLIES)
         backend.let_go()
         assert select.select([wire.socket for wire in wires], [], [], 10)[0], "no answer came"
-        kill_all(service)
+        service.kill()
 
         begun = [customer for wire, customer in zip(wires, customers, strict=True) if _has_bytes(wire)]
         assert begun

@@ -1,12 +1,16 @@
 """The processes of a running service, as the kernel shows and treats them."""
 
-import os
 import resource
-import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sqlalchemy import text
+
+from tarazu.store.engine import transaction
 from tests.support.service import RunningService
 
 KIB = 1024
@@ -17,15 +21,6 @@ def workers(service: RunningService) -> list[int]:
     main = service.process.pid
     children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-def kill_all(service: RunningService) -> None:
-    """End all processes of the service as a power switch would: none of them gets to do anything more."""
-    pids = [service.process.pid, *workers(service)]
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that none sees another die
-        for pid in pids:
-            os.kill(pid, number)
-    service.process.wait()
 
 
 def has_ended(pid: int) -> bool:
@@ -57,3 +52,49 @@ def no_room_on_disk(pid: int) -> Iterator[None]:
     finally:
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+_LOCK = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as index:
+    fcntl.lockf(index, fcntl.LOCK_EX, 8, 120)
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+"""Take all eight locks of the write-ahead log's index, as SQLite does while it recovers a database."""
+
+
+@contextmanager
+def books_out_of_reach(service: RunningService) -> Iterator[None]:
+    """Let nobody read or write the books while the block runs, as when another process has them all to itself."""
+    index = service.folder / "tarazu.db-shm"
+    with subprocess.Popen(
+        [sys.executable, "-c", _LOCK, str(index)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as locker:
+        assert locker.stdout is not None
+        assert locker.stdout.readline() == "locked\n"
+        try:
+            yield
+        finally:
+            locker.communicate("")
+
+
+@contextmanager
+def books_being_written(service: RunningService) -> Iterator[None]:
+    """Let nobody else write the books while the block runs."""
+    connection = service.engine.raw_connection()
+    try:
+        connection.cursor().execute("BEGIN IMMEDIATE")
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+def pass_deadlines(service: RunningService) -> None:
+    """Let the deadlines of all holds have passed, a second ago."""
+    with transaction(service.engine) as connection:
+        passed_ms = time.time_ns() // 1_000_000 - 1_000
+        connection.execute(
+            text("UPDATE requests SET deadline_ms = :passed_ms WHERE state = 'held'"), {"passed_ms": passed_ms}
+        )
