@@ -157,7 +157,7 @@ class LocalModel:
     def _begin(self, messages: IO[bytes]) -> "subprocess.Popen[bytes]":
         with self._changed:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages, env=_environment()
+                COMMAND, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages, env=_environment()
             )
             if self._stopping.is_set():
                 self._process.kill()
@@ -253,7 +253,6 @@ def _load(process: "subprocess.Popen[bytes]", order: Order, messages: IO[bytes])
     assert process.stdout is not None
     with suppress(BrokenPipeError):
         process.stdin.write(msgspec.json.encode(order) + b"\n")
-        process.stdin.flush()
     answered = select.poll()
     answered.register(process.stdout, select.POLLIN)
     if not answered.poll(LOAD_TIMEOUT_S * 1_000):
