@@ -366,10 +366,10 @@ def test_a_return_after_the_month_has_turned_leaves_the_new_quota_alone(
     clock.set(LAST_OF_FEBRUARY)
     with held(backend, partial(service.chat, customer, "Late", model="test/two"), only="Late") as (late,):
         clock.set(FIRST_OF_MARCH)
-        assert_paid(service.chat(customer), 1, "plan")
+        assert_paid(service.chat(customer, model="test/two"), 2, "plan")
         backend.behaviour = answers(b"broken", status=500)
     assert_refused(late.result(), 502, "upstream_error")
-    assert read_usage(service, customer)["api_credits"] == {"used": 1, "limit": 3, "remaining": 2}
+    assert read_usage(service, customer)["api_credits"] == {"used": 2, "limit": 3, "remaining": 1}
 
 
 @rows("decisions.credits.4")

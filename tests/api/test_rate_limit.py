@@ -48,17 +48,6 @@ def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
     assert backend.received == []
 
 
-def _details(scope: str, limit_per_minute: int) -> dict[str, Any]:
-    return {"scope": scope, "limit_per_minute": limit_per_minute, "resets_at": RESETS_AT}
-
-
-def _limit_shown(answer: Answer) -> tuple[int, int, int]:
-    """Read limit, remaining and reset from the headers."""
-    assert rate_limit_headers(answer) == RATE_LIMIT_HEADERS
-    limit, remaining, reset = (int(answer.headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "reset"))
-    return limit, remaining, reset
-
-
 @rows("decisions.rate_limit.1", "decisions.rate_limit.3", "spec.codes.rate_limit_exceeded", "spec.codes.rule_1")
 def test_a_limit_of_one_serves_exactly_one(service: RunningService, backend: ScriptedBackend) -> None:
     """The first is served and shows that none is left; the second is told when to come back, and costs nothing."""
@@ -286,3 +275,14 @@ def test_forty_at_once_in_a_new_minute_are_exactly_three(service: RunningService
 
 def _bearer(customer: Customer) -> str:
     return f"Bearer {customer.secret}"
+
+
+def _details(scope: str, limit_per_minute: int) -> dict[str, Any]:
+    return {"scope": scope, "limit_per_minute": limit_per_minute, "resets_at": RESETS_AT}
+
+
+def _limit_shown(answer: Answer) -> tuple[int, int, int]:
+    """Read limit, remaining and reset from the headers."""
+    assert rate_limit_headers(answer) == RATE_LIMIT_HEADERS
+    limit, remaining, reset = (int(answer.headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "reset"))
+    return limit, remaining, reset

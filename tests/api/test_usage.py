@@ -39,16 +39,6 @@ def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
     assert backend.received == []
 
 
-def _credits(service: RunningService, customer: Customer) -> tuple[int, int, int]:
-    shown = read_usage(service, customer)["api_credits"]
-    return shown["used"], shown["limit"], shown["remaining"]
-
-
-def _rate_limit(service: RunningService, customer: Customer) -> tuple[int, int]:
-    shown = read_usage(service, customer)["rate_limit"]
-    return shown["limit_per_minute"], shown["remaining"]
-
-
 @rows(
     "spec.endpoints.4",
     "spec.usage.object",
@@ -275,3 +265,13 @@ def test_usage_answers_when_nothing_else_is_to_be_had(service: RunningService) -
         service.provisioning.resume_intake()
     assert usage["api_credits"]["remaining"] == 0
     assert usage["rate_limit"]["remaining"] == 0
+
+
+def _credits(service: RunningService, customer: Customer) -> tuple[int, int, int]:
+    shown = read_usage(service, customer)["api_credits"]
+    return shown["used"], shown["limit"], shown["remaining"]
+
+
+def _rate_limit(service: RunningService, customer: Customer) -> tuple[int, int]:
+    shown = read_usage(service, customer)["rate_limit"]
+    return shown["limit_per_minute"], shown["remaining"]
