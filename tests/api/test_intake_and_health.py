@@ -73,6 +73,7 @@ def test_what_is_running_when_intake_stops_is_finished_and_paid(
     assert credits_left(service, customer) == (2, 0)
 
 
+@rows("decisions.added_by_this_project.7")
 def test_health_needs_no_key_and_tells_nothing(service: RunningService) -> None:
     """GET /health is 200 with nothing but that it is well."""
     answer = service.get("/health")

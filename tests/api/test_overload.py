@@ -40,7 +40,7 @@ def service(module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFa
         assert "request_failed" not in running.log.read_text()
 
 
-@rows("spec.codes.system_stopped", "decisions.reply.5")
+@rows("spec.codes.system_stopped", "decisions.reply.5", "decisions.added_by_this_project.4")
 def test_one_more_than_max_in_flight_is_refused_at_once(service: RunningService, backend: ScriptedBackend) -> None:
     """The fifth gets 503 with Retry-After while four wait; those are served, and then everybody is again."""
     customer, fifth = service.customer("large"), service.customer("three")

@@ -81,3 +81,13 @@ def test_a_clock_that_steps_back_gives_no_quota_twice(service: RunningService) -
     assert answer.code == "api_credits_exhausted"
     assert answer.json["error"]["details"]["period"] == "2999-01"
     _set_account(service, customer, period="2000-01", used=0)  # leaves the books as its requests say
+
+
+@rows("decisions.added_by_this_project.7")
+def test_the_bare_address_leads_to_the_page(service: RunningService) -> None:
+    """Who opens the address in a browser is led to what explains it."""
+    answer = service.get("/")
+    assert (answer.status, answer.headers["location"]) == (307, "/docs")
+    page = service.get("/docs")
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert f"http://127.0.0.1:{service.port}/api/v1" in page.body.decode()

@@ -74,7 +74,7 @@ def test_half_sent_requests_do_not_slow_the_others(service: RunningService, back
     assert len(backend.received) == 2 * REQUESTS
 
 
-@rows("decisions.errors.1")
+@rows("decisions.errors.1", "decisions.added_by_this_project.3")
 def test_half_sent_requests_end_within_their_time_out(service: RunningService, backend: ScriptedBackend) -> None:
     """A half-sent body is answered 408, half a head or less is cut off; no connection and no credit stays behind."""
     customer = service.customer("three")
