@@ -202,3 +202,20 @@ def test_a_client_that_asks_before_it_sends(service: RunningService) -> None:
         assert wire.socket.recv(1_024) == b"HTTP/1.1 100 Continue\r\n\r\n"
         wire.send(BODY)
         assert wire.answer().status == 200
+
+
+@rows("decisions.order_of_checks.8", "decisions.order_of_checks.9")
+@pytest.mark.parametrize("key", ["good", "none"])
+def test_an_unread_body_is_not_taken_for_the_next_request(service: RunningService, key: str) -> None:
+    """After a refusal that has not looked at the body, a connection that stays open goes on behind the body."""
+    inner = b"GET /health HTTP/1.1\r\nHost: test\r\n\r\n"
+    head = chat_head(service.customer(), "Content-Encoding: gzip", f"Content-Length: {len(inner)}")
+    if key == "none":
+        head = head.replace(b"Authorization:", b"X-Other:")
+    with Wire(service.port) as wire:
+        wire.send(head + inner)
+        first = wire.answer()
+        assert first.status == (415 if key == "good" else 401)
+        if first.headers.get("connection") != "close":
+            wire.send(b"GET /nothing HTTP/1.1\r\nHost: test\r\n\r\n")
+            assert wire.answer().status == 404

@@ -68,7 +68,7 @@ def tests_by_row() -> dict[str, list[str]]:
         if "::" not in line:
             continue
         node = line.strip()
-        for id_ in re.findall(r"(?:spec|decisions)\.[a-z_0-9.]+", node):
+        for id_ in re.findall(r"(?:spec|decisions)\.[a-z_0-9.]+", node.partition("[")[2]):
             if node not in tests[id_]:
                 tests[id_].append(node)
     return tests
