@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty
 """The terminal's process is forked beside the scripted server's threads, and becomes another program at once."""
 
 PROMPT = "you> "
+LINES, COLUMNS = 40, 200
 STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -33,10 +34,10 @@ class Terminal:
             str(COMMAND),
             ["chat", *options],
             cwd=str(folder),
-            env=clean_environ(TARAZU_URL=api.url, TERM="xterm", INPUTRC="/dev/null", **self._key),
+            env=clean_environ(TARAZU_URL=api.url, TERM="xterm", INPUTRC="/dev/null", COLUMNS=str(COLUMNS), **self._key),
             encoding="utf-8",
             timeout=COMMAND_TIMEOUT_S,
-            dimensions=(40, 200),
+            dimensions=(LINES, COLUMNS),
         )
 
     def wait(self, text: str = PROMPT) -> str:
