@@ -116,10 +116,13 @@ def test_surrogate_pairs_are_one_character() -> None:
     assert request.messages == (Message("user", "\N{GRINNING FACE}"),)
 
 
-@pytest.mark.parametrize("escape", ["\\u0000", "\\u0001", "\\u001c", "\\u007f", "\\u200b", "\\ufeff", "\\uffff"])
-def test_escaped_control_characters_pass_unchanged(escape: str) -> None:
+@pytest.mark.parametrize(
+    "escape", ["\\u0000", "\\u0001", "\\u001c", "\\u001f", "\\u007f", "\\u200b", "\\ufeff", "\\uffff"]
+)
+@pytest.mark.parametrize("body", ['{"prompt": "%s"}', '{"messages": [{"role": "user", "content": "%s"}]}'])
+def test_escaped_control_characters_pass_unchanged(body: str, escape: str) -> None:
     """Input: NUL and other control characters that are properly escaped go to the model as they are."""
-    request = read_chat_request(b'{"prompt": "%s"}' % escape.encode())
+    request = read_chat_request((body % escape).encode())
     assert isinstance(request, ChatRequest)
     assert request.messages[0].content == json.loads(f'"{escape}"')
 

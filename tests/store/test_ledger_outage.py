@@ -85,10 +85,11 @@ async def answer_to(call: Coroutine[Any, Any, Decision]) -> Decision | BooksUnav
         return error
 
 
-async def assert_unavailable(*calls: Coroutine[Any, Any, Any]) -> None:
-    """Await all at once: each must say that the books are unavailable."""
+async def assert_unavailable(*calls: Coroutine[Any, Any, Any], reason: str = "") -> None:
+    """Await all at once: each must say that the books are unavailable, and why."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(answer) for answer in answers] == [BooksUnavailableError] * len(calls), answers
+    assert all(reason in str(answer) for answer in answers), answers
 
 
 @pytest.mark.parametrize("outage", [locked, read_only])
@@ -172,6 +173,7 @@ async def test_a_disk_that_fills_under_one_work_undoes_the_whole_batch(books: Bo
                         ledger.work(fill),
                         charge(ledger, hold),
                         ledger.work(stop),
+                        reason="database or disk is full",
                     )
                 )
                 await asyncio.sleep(0)
