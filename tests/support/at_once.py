@@ -41,9 +41,9 @@ def held(
             backend.let_go()
 
 
-def wait_until(happened: Callable[[], bool]) -> None:
+def wait_until(happened: Callable[[], bool], *, timeout_s: float = EVENT_TIMEOUT_S) -> None:
     """Look until it has happened; for what the service does after its answer, or on its own."""
-    until_s = time.monotonic() + EVENT_TIMEOUT_S
+    until_s = time.monotonic() + timeout_s
     while not happened():
         assert time.monotonic() < until_s, "it has not happened"
         time.sleep(POLL_S)

@@ -17,8 +17,10 @@ KIB = 1024
 
 
 def workers(service: RunningService) -> list[int]:
-    """List the process ids of the workers."""
+    """List the process ids of the workers; none once the service has ended."""
     main = service.process.pid
+    if service.process.poll() is not None:
+        return []
     children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
