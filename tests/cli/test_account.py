@@ -46,6 +46,12 @@ def test_show_prints_what_it_has_now(tarazu: Commands) -> None:
     assert "Balance  1,200 credits\n" in tarazu("account", "show", account_id).out
 
 
+def test_a_name_may_hold_joiners(tarazu: Commands) -> None:
+    """Persian names are written with a zero-width character inside; it is no control character."""
+    name = "علی\u200cرضا"
+    assert tarazu.json("account", "create", "--name", name)["name"] == name
+
+
 def test_list_shows_all_accounts_oldest_first(tarazu: Commands) -> None:
     """`account list` prints a line, or with --json a member, for each account."""
     first, second = tarazu.account("--plan", "large"), tarazu.account()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tarazu.service.configuration import ConfigurationError, load
 from tests.support.configuration_files import MODEL, error_of, problems_of
 
 SECRET = "sk-5eCr3t"
@@ -142,3 +143,13 @@ def test_a_secret_in_the_wrong_place_is_not_shown(tmp_path: Path, text: str) -> 
     error = error_of(tmp_path, text)
     assert SECRET not in str(error)
     assert SECRET.replace("-", "_") not in repr(error)
+
+
+def test_who_asks_no_backend_needs_no_secret(tmp_path: Path) -> None:
+    """The operator's commands on the books work in a shell that has no backend's key."""
+    path = tmp_path / "tarazu.toml"
+    backend = 'kind = "openai"\nurl = "https://example.com/v1"\nmodel = "m"\napi_key_env = "ABSENT_KEY"\n'
+    path.write_text(f"[models.small]\ncredits = 1\n[[models.small.backends]]\n{backend}")
+    assert load(path, {}, needs_secrets=False).catalogue.models["small"].backends[0].api_key_env == "ABSENT_KEY"
+    with pytest.raises(ConfigurationError, match="ABSENT_KEY is not set"):
+        load(path, {})

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from tarazu.store.engine import BooksUnavailableError, open_engine, transaction
-from tarazu.store.migrate import current_revision, head_revision, upgrade
+from tarazu.store.migrate import SCRIPTS, upgrade
+from tarazu.store.revision import HEAD, current_revision
 from tarazu.store.schema import metadata
 from tests.support.books import Books
 
@@ -24,11 +26,16 @@ def empty(tmp_path: Path) -> Engine:
     return open_engine(f"sqlite:///{tmp_path / 'new.db'}")
 
 
+def test_the_head_is_the_newest_migration() -> None:
+    """The revision that the code works with is where the migrations end."""
+    assert ScriptDirectory(str(SCRIPTS)).get_current_head() == HEAD
+
+
 def test_an_empty_file_comes_to_the_head(empty: Engine) -> None:
     """The first start makes all tables, and says from where to where."""
     assert current_revision(empty) is None
-    assert upgrade(empty) == (None, head_revision())
-    assert current_revision(empty) == head_revision()
+    assert upgrade(empty) == (None, HEAD)
+    assert current_revision(empty) == HEAD
     assert set(inspect(empty).get_table_names()) == TABLES
     empty.dispose()
 
@@ -36,7 +43,7 @@ def test_an_empty_file_comes_to_the_head(empty: Engine) -> None:
 def test_upgrading_twice_is_harmless(books: Books) -> None:
     """The second time nothing is done, and nothing is lost."""
     books.execute("UPDATE intake SET retry_after_s = 99")
-    assert upgrade(books.engine) == (head_revision(), head_revision())
+    assert upgrade(books.engine) == (HEAD, HEAD)
     assert books.rows("SELECT retry_after_s FROM intake") == [(99,)]
 
 
@@ -83,7 +90,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(empty: Engine) -> None:
     assert set(inspect(empty).get_table_names()) - {"alembic_version"} == {"intake"}
     with transaction(empty) as connection:
         connection.exec_driver_sql("DROP TABLE intake")
-    assert upgrade(empty) == (None, head_revision())
+    assert upgrade(empty) == (None, HEAD)
     empty.dispose()
 
 
@@ -96,8 +103,7 @@ def test_two_that_start_together_migrate_once(tmp_path: Path) -> None:
         starter.start()
     for starter in starters:
         starter.join()
-    head = head_revision()
-    assert sorted(revisions, key=str) == [(head, head), (None, head)]
+    assert sorted(revisions, key=str) == [(HEAD, HEAD), (None, HEAD)]
     for engine in engines:
         engine.dispose()
 
@@ -106,7 +112,7 @@ def test_the_revision_can_be_read_while_another_writes(books: Books) -> None:
     """Asking for the revision takes no write lock."""
     other = books.open_engine({})
     with transaction(other):
-        assert current_revision(books.engine) == head_revision()
+        assert current_revision(books.engine) == HEAD
     other.dispose()
 
 

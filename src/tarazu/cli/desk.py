@@ -19,8 +19,8 @@ CHECK_ADVICE = "Put it right, and check it with: tarazu check"
 BOOKS_ADVICE = "The books are where [database] url in the configuration says."
 
 
-def read_configuration(path: Path | None) -> "Configuration":
-    """Read the configuration that --config or the surroundings name.
+def read_configuration(path: Path | None, *, needs_secrets: bool = False) -> "Configuration":
+    """Read the configuration that --config or the surroundings name; only who asks backends needs their keys.
 
     Raises:
         CommandError: it is not usable; all its problems are listed.
@@ -28,7 +28,7 @@ def read_configuration(path: Path | None) -> "Configuration":
     from tarazu.service.configuration import ConfigurationError, load
 
     try:
-        return load(path)
+        return load(path, needs_secrets=needs_secrets)
     except ConfigurationError as error:
         count = len(error.problems)
         problem = str(error) if count == 1 else f"The configuration has {count} problems.\n{error}"

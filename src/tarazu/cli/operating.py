@@ -49,7 +49,7 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
         document = _checked(config)
         print_json(document)
         return 0 if document.ok else EXIT_FAILED
-    _print_catalogue(read_configuration(config))
+    _print_catalogue(read_configuration(config, needs_secrets=True))
     return 0
 
 

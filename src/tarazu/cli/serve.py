@@ -51,7 +51,7 @@ def serve(
     from tarazu.service.serving import ServingError
     from tarazu.service.serving import serve as serve_until_stopped
 
-    configuration = _overridden(read_configuration(config), host=host, port=port, workers=workers)
+    configuration = _overridden(read_configuration(config, needs_secrets=True), host=host, port=port, workers=workers)
     with open_books(configuration):
         pass  # books that cannot be used are told of before anything starts
 

@@ -3,7 +3,7 @@
 from sqlalchemy import Engine
 
 from tarazu.store.engine import open_engine
-from tarazu.store.migrate import upgrade
+from tarazu.store.revision import HEAD, current_revision
 
 
 def open_books(database_url: str) -> Engine:
@@ -13,5 +13,8 @@ def open_books(database_url: str) -> Engine:
         BooksUnavailableError: it cannot be reached, used or migrated.
     """
     engine = open_engine(database_url)
-    upgrade(engine)
+    if current_revision(engine) != HEAD:
+        from tarazu.store.migrate import upgrade  # noqa: PLC0415 - half a second that most starts do without
+
+        upgrade(engine)
     return engine

@@ -38,6 +38,9 @@ CREDITS_MAX = 10**15
 """The most that one top-up may add and one balance may reach: far below what 64 bits hold."""
 RETRY_AFTER_S_MAX = 86_400
 
+JOINERS = "\u200c\u200d"
+"""Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
+
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -344,7 +347,8 @@ def _key(connection: Connection, key_id: str) -> Key:
 
 def _text(what: str, text: str, length_max: int) -> str:
     trimmed = text.strip()
-    if not trimmed or len(trimmed) > length_max or not trimmed.isprintable():
+    printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
+    if not trimmed or len(trimmed) > length_max or not printable:
         raise ProvisioningError(f"The {what} must be 1 to {length_max} printable characters.")
     return trimmed
 

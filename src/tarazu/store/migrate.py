@@ -9,6 +9,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 
 from tarazu.store.engine import BooksUnavailableError, transaction
+from tarazu.store.revision import HEAD
 
 SCRIPTS = Path(__file__).with_name("migrations")
 
@@ -21,11 +22,10 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
     Raises:
         BooksUnavailableError: the database failed, or was made by a newer release.
     """
-    head = head_revision()
     with transaction(engine) as connection:
         before = MigrationContext.configure(connection).get_current_revision()
-        if before == head:
-            return before, head
+        if before == HEAD:
+            return before, HEAD
         if before is not None and before not in _known_revisions():
             raise BooksUnavailableError(
                 f"The database is at revision {before}, which this release does not know. "
@@ -34,21 +34,8 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
         config = Config()
         config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-    return before, head
-
-
-def current_revision(engine: Engine) -> str | None:
-    """Tell the revision of the database; None where there are no books yet."""
-    with transaction(engine, read_only=True) as connection:
-        return MigrationContext.configure(connection).get_current_revision()
-
-
-def head_revision() -> str:
-    """Tell the revision that this code works with."""
-    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
-    assert head is not None
-    return head
+        command.upgrade(config, HEAD)
+    return before, HEAD
 
 
 def _known_revisions() -> set[str]:

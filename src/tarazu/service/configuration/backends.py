@@ -17,10 +17,13 @@ _HEADER_TEXT = re.compile(r"[!-~]+", re.ASCII)
 
 
 class Surroundings(Struct, frozen=True):
-    """What a configuration refers to: the folder that its paths start in, and the environment."""
+    """What a configuration refers to: the folder that its paths start in, and the secrets.
+
+    `secrets` is the environment that must hold the backends' keys; None when they are not asked for.
+    """
 
     folder: Path
-    environ: Mapping[str, str]
+    secrets: Mapping[str, str] | None
 
 
 def read_backend(
@@ -98,9 +101,9 @@ def _local(section: BackendSection, key: KeyPath, surroundings: Surroundings, fi
 
 def _check_secret(section: BackendSection, key: KeyPath, surroundings: Surroundings, findings: Findings) -> None:
     name = section.api_key_env
-    if name is None:
+    if name is None or surroundings.secrets is None:
         return
-    secret = surroundings.environ.get(name, "").strip()
+    secret = surroundings.secrets.get(name, "").strip()
     if not secret:
         findings.add(
             (*key, "api_key_env"),

@@ -37,8 +37,13 @@ class Configuration(Struct, frozen=True, kw_only=True):
     catalogue: Catalogue
 
 
-def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Configuration:
+def load(
+    path: Path | None = None, environ: Mapping[str, str] = os.environ, *, needs_secrets: bool = True
+) -> Configuration:
     """Read and check `path`, else $TARAZU_CONFIG, else ./tarazu.toml if it exists, else the demo catalogue.
+
+    The backends' keys must be in the environment, unless `needs_secrets` is false: who works on the books alone asks no
+    backend.
 
     Raises:
         ConfigurationError: with every problem that there is; nothing of such a configuration may be used.
@@ -47,7 +52,9 @@ def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> C
     file = DEMO_FILE if path is None else str(path)
     document = _parse(file, text)
     findings = Findings(file, text)
-    surroundings = Surroundings(folder=Path() if path is None else path.parent, environ=environ)
+    surroundings = Surroundings(
+        folder=Path() if path is None else path.parent, secrets=environ if needs_secrets else None
+    )
     check_outermost(document, findings)
     configuration = Configuration(
         path=path,
