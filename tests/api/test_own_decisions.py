@@ -91,3 +91,12 @@ def test_the_bare_address_leads_to_the_page(service: RunningService) -> None:
     page = service.get("/docs")
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert f"http://127.0.0.1:{service.port}/api/v1" in page.body.decode()
+
+
+@rows("decisions.added_by_this_project.8")
+def test_an_invalid_setting_is_answered_before_missing_messages(service: RunningService) -> None:
+    """Of a body with both faults the setting is named; of one that streams as well, the streaming."""
+    customer = service.customer()
+    answer = service.post(customer, {"top_p": 7})
+    assert (answer.status, answer.json) == (400, {"error": "top_p must be a number from 0 to 1."})
+    assert service.post(customer, {"top_p": 7, "stream": True}).code == "streaming_not_supported"

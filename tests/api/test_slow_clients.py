@@ -190,6 +190,7 @@ REFUSALS = (b"HTTP/1.1 400 ", b"HTTP/1.1 414 ", b"HTTP/1.1 431 ", b"")
 
 
 @pytest.mark.parametrize("sent", NO_REQUESTS)
+@rows("decisions.added_by_this_project.9")
 def test_what_is_no_request_is_refused_and_cut_off(service: RunningService, sent: str) -> None:
     """It gets a 4xx status at most, the connection is closed, and the next client is served."""
     with Wire(service.port) as wire:
