@@ -433,6 +433,17 @@ def test_counters_and_revocations_survive_a_restart(backend: ScriptedBackend, tm
         assert_refused(service.chat(revoked), 401, "invalid_api_key", counted=False)
 
 
+def test_a_limit_is_not_multiplied_by_the_worker_count(
+    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+) -> None:
+    """Two processes share the windows and the credits: forty at once on 3 a minute, sixty at once on 3 credits."""
+    with service_by(clock, tmp_path, backend.url, server="workers = 2") as service:
+        limited, poor = service.customer("narrow"), service.customer("three")
+        assert statuses(at_once([partial(service.chat, limited)] * 40)) == [200] * 3 + [429] * 37
+        assert statuses(at_once([partial(service.chat, poor)] * 60)) == [200] * 3 + [402] * 57
+        assert len(backend.received) == 6
+
+
 @rows("spec.codes.system_stopped")
 def test_a_malformed_request_keeps_no_slot(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
     """With room for two, any number of broken and abandoned ones leave room for two; a third is told to come back."""
