@@ -2,19 +2,19 @@
 
 import pytest
 
-from tests.support.rows import CONFORMANCE, NOT_BUILT_YET, conformance_page, read_rows, tests_by_row
+from tests.support.rows import CONFORMANCE, NOT_BUILT_YET, conformance_page, read_rows, nodes_by_row
 
 
 def test_every_row_has_a_test() -> None:
     """No row of the two pages is without a black-box test that names it."""
-    tests = tests_by_row()
+    tests = nodes_by_row()
     missing = [row.id for row in read_rows() if row.id not in tests and row.id not in NOT_BUILT_YET]
     assert missing == []
 
 
 def test_every_named_row_exists() -> None:
     """No test claims a row that is not on the pages."""
-    assert sorted(set(tests_by_row()) - {row.id for row in read_rows()}) == []
+    assert sorted(set(nodes_by_row()) - {row.id for row in read_rows()}) == []
 
 
 def test_the_page_is_current() -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,7 +55,8 @@ def read_rows() -> list[Row]:
     return [row for page, path in PAGES.items() for row in _page_rows(page, path.read_text(encoding="utf-8"))]
 
 
-def tests_by_row() -> dict[str, list[str]]:
+@cache
+def nodes_by_row() -> dict[str, list[str]]:
     """Collect the tests of the API and find the rows in their names."""
     collected = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", "-p", "no:xdist", TESTS],
@@ -76,7 +78,7 @@ def tests_by_row() -> dict[str, list[str]]:
 
 def conformance_page() -> str:
     """Write the page that maps each row to its tests."""
-    tests = tests_by_row()
+    tests = nodes_by_row()
     lines = [
         "# Which test holds which row",
         "",
