@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.rows import CONFORMANCE, NOT_BUILT_YET, conformance_page, read_rows, nodes_by_row
+from tests.support.rows import CONFORMANCE, NOT_BUILT_YET, conformance_page, nodes_by_row, read_rows
 
 
 def test_every_row_has_a_test() -> None:

@@ -49,7 +49,7 @@ CATALOGUE = make_catalogue(
     zone=ZoneInfo("Asia/Tehran"),
 )
 REVOKED_MAX = 2
-EXAMPLES = 60
+EXAMPLES = 40
 STEPS = 50
 
 account_ids = st.sampled_from(sorted(ACCOUNTS))
