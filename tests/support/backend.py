@@ -202,7 +202,7 @@ class ScriptedBackend:
                 self.received.append(received)
                 self._arrived.release()
                 await self._answer(Exchange(received, writer, asyncio.create_task(reader.read(1))))
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):  # the last: the server ends
             pass
         finally:
             writer.close()
