@@ -143,7 +143,7 @@ def test_bodies_take_no_more_memory_together_than_their_bound(
         refused = [wire for wire in wires if select.select([wire.socket], [], [], 0)[0]]
         assert 0 < len(refused) < BODIES / 2
         for wire in refused:
-            assert_refused(wire.answer(), 503, "system_stopped")
+            assert_domain_error(wire.answer(), 503, "system_stopped")
     assert peak_bytes(worker) < MEMORY_BYTES_MAX
     wait_until(lambda: service.chat(customer).status == 200)
     assert credits_left(service, customer) == (2, 0)
