@@ -14,7 +14,7 @@ COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint format bench lock clean
+.PHONY: help setup serve test lint format docs bench lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,10 @@ lint: .venv/test.stamp ## Check style, types and the layers' imports
 format: .venv/test.stamp ## Set the code in the one style
 	@$(BIN)/ruff check --fix-only
 	@$(BIN)/ruff format
+
+docs: .venv/test.stamp ## Renew the pages that are made from the code: commands.md and conformance.md
+	@$(BIN)/python -m tests.cli.commands_page > docs/commands.md
+	@$(BIN)/python -m tests.support.rows
 
 bench: .venv/test.stamp ## Measure the service
 	@echo 'There are no benchmarks yet.'

@@ -1,0 +1,189 @@
+"""The documents: their links lead somewhere, what they show works, and they leave out nothing that the code has."""
+
+import ast
+import asyncio
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec import Struct
+from msgspec.structs import fields
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from tarazu.api.app import make_application
+from tarazu.api.request_id import RequestIds
+from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES, LocalAddress
+from tarazu.cli.app import app
+from tarazu.domain.errors import Error
+from tarazu.service.configuration import load
+from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.configuration.schema import SECTIONS, BackendSection
+from tarazu.service.pools import LocalAddresses
+from tarazu.service.running import Setup
+from tests.cli.commands import clean_environ, run_process
+from tests.cli.commands_page import command_paths
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
+TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PLACEHOLDER = re.compile(r"(?P<prefix>[a-z]+_)…")
+SECTION_KINDS: dict[str, type[Struct]] = {**SECTIONS, "backends": BackendSection}
+
+_markdown = MarkdownIt("commonmark").enable("table")
+
+
+def tokens(page: Path) -> list[Token]:
+    """Read a page; tokens inside a line stand in the one of their line."""
+    return _markdown.parse(page.read_text("utf-8"))
+
+
+def links(page: Path) -> list[str]:
+    """List where the links of a page lead, other hosts left out."""
+    inline = (child for token in tokens(page) for child in token.children or ())
+    targets = (str(token.attrGet("href")) for token in inline if token.type == "link_open")
+    return [unquote(target) for target in targets if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """Tell the names that the headings of a page have in addresses."""
+    read = tokens(page)
+    titles = (read[place + 1].content for place, token in enumerate(read) if token.type == "heading_open")
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def code_blocks(page: Path, language: str) -> list[str]:
+    """List the blocks of code in one language."""
+    return [token.content for token in tokens(page) if token.type == "fence" and token.info == language]
+
+
+def mentions(words: str) -> bool:
+    """Tell whether a page has these words, whole."""
+    return re.search(rf"(?<![\w/]){re.escape(words)}(?![\w/{{])", TEXT) is not None
+
+
+@pytest.mark.parametrize(("page", "target"), [(page, target) for page in PAGES for target in links(page)])
+def test_every_link_leads_somewhere(page: Path, target: str) -> None:
+    """The file is there, and the heading in it."""
+    path, _, anchor = target.partition("#")
+    file = page.parent / path if path else page
+    assert file.is_file()
+    assert not anchor or anchor in anchors(file)
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    """No page stands alone."""
+    seen: set[Path] = set()
+    ahead = [README]
+    while ahead:
+        page = ahead.pop()
+        seen.add(page)
+        targets = {(page.parent / target.partition("#")[0]).resolve() for target in links(page)}
+        ahead += [target for target in targets & set(PAGES) if target not in seen]
+    assert seen == set(PAGES)
+
+
+def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+    """They can be pasted, in their order; an id that is left out is the one that a command before has printed."""
+    lines = [line for block in code_blocks(README, "sh") for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("tarazu ") and not line.startswith("tarazu serve")]
+    (tmp_path / "tarazu.toml").write_bytes((ROOT / "examples" / "tarazu.toml").read_bytes())
+    environ = clean_environ(OPENAI_API_KEY="k")
+    printed = ""
+    for line in commands:
+        filled = PLACEHOLDER.sub(lambda found: re.findall(rf"\b{found['prefix']}\w+", printed)[-1], line)  # noqa: B023 - called at once
+        ran = run_process(*shlex.split(filled, comments=True)[1:], folder=tmp_path, environ=environ)
+        assert ran.status == 0, (line, ran.err)
+        printed += ran.out
+    assert len(commands) >= 5
+    assert "The books balance." in printed
+
+
+def test_the_python_of_the_readme_asks_for_a_model_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is Python, and the model that it names is for sale where it is pasted: at the first start."""
+    monkeypatch.chdir(tmp_path)
+    (source,) = code_blocks(README, "python")
+    tree = ast.parse(source)
+    models = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "model"]
+    assert [ast.literal_eval(model) in load(environ={}).catalogue.models for model in models] == [True]
+
+
+async def routes() -> list[Route]:
+    """List the routes of an application that runs on the demo catalogue, with books in the current folder."""
+    addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
+    application = make_application(Setup(load(environ={}), addresses))
+    assert isinstance(application, RequestIds)
+    starlette = application._app
+    assert isinstance(starlette, Starlette)
+    async with starlette.router.lifespan_context(starlette):
+        return [route for route in starlette.routes if isinstance(route, Route)]
+
+
+def test_every_route_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each path of the application stands on a page with its method, or by itself in full."""
+    monkeypatch.chdir(tmp_path)
+    found = asyncio.run(routes())
+    assert len(found) >= 8
+    for route in found:
+        path = route.path.replace(":path}", "}")
+        within = path.removeprefix(API_PATH)
+        names = {f"{method} {within}" for method in (route.methods or set()) - {"HEAD"}} | {f"`{path}`"}
+        assert any(map(mentions, names)), names
+
+
+def test_every_command_is_described() -> None:
+    """Each command stands on a page by its whole name."""
+    missing = [path for path in command_paths(app) if not mentions(" ".join(("tarazu", *path)))]
+    assert missing == []
+
+
+def test_every_setting_is_described() -> None:
+    """Each setting of tarazu.toml, and each of its sections, stands on a page."""
+    sections = [f"[{name}" for name in SECTIONS]
+    settings = [f"`{field.name}`" for kind in SECTION_KINDS.values() for field in fields(kind)]
+    assert [name for name in sections + settings if name not in TEXT] == []
+
+
+def test_every_error_code_is_described() -> None:
+    """Each code of a domain error stands on a page."""
+    assert [error.value.code for error in Error if not mentions(error.value.code or "error")] == []
+
+
+def test_every_environment_variable_is_described() -> None:
+    """Each variable that the code reads by a name of its own, or passes on, stands on a page."""
+    read = {name for source in SOURCES for name in variables(ast.parse(source.read_text("utf-8")))}
+    assert read >= {"TARAZU_CONFIG", "TARAZU_API_KEY", "TARAZU_URL"}
+    assert [name for name in sorted(read | ENVIRONMENT | set(ENVIRONMENT_PREFIXES)) if f"`{name}`" not in TEXT] == []
+
+
+def variables(module: ast.Module) -> Iterator[str]:
+    """List the environment variables that a module names: in `environ`, or as the `env_var` of an option."""
+    constants = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(module):
+        match node:
+            case ast.Subscript(value=place, slice=name) if ast.unparse(place).endswith("environ"):
+                pass
+            case ast.Call(func=ast.Attribute(value=place), args=[name, *_]) if ast.unparse(place).endswith("environ"):
+                pass
+            case ast.Call(func=ast.Attribute(attr="getenv"), args=[name, *_]):
+                pass
+            case ast.keyword(arg="env_var", value=name):
+                pass
+            case _:
+                continue
+        named = constants.get(name.id, name) if isinstance(name, ast.Name) else name
+        if isinstance(named, ast.Constant):
+            yield str(named.value)
