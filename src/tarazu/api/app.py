@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,16 +16,14 @@ from tarazu.api.documents import DocumentEndpoints
 from tarazu.api.envelope import refusal_response
 from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
-from tarazu.api.openapi import BASE_PATH
 from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ExactRoute
 from tarazu.api.usage import UsageEndpoint
 from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.service.completion import books_unavailable
+from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.running import Service, Setup
 from tarazu.store.engine import BooksUnavailableError
-
-STATUS_METHOD_NOT_ALLOWED = 405
 
 
 def make_application(setup: Setup) -> ASGIApp:
@@ -36,22 +35,24 @@ def make_application(setup: Setup) -> ASGIApp:
     service = Service(setup)
     models = ModelEndpoints(service.ledger, service.pools)
     usage = UsageEndpoint(service.ledger, service.clock)
-    documents = DocumentEndpoints(setup.configuration.server.base_url + BASE_PATH)
+    documents = DocumentEndpoints(setup.configuration.server.base_url + API_PATH)
     chat = ChatEndpoint(service.completions, BodyReader(), service.clock)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await service.start()
-        yield
-        await service.stop()
+        try:
+            yield
+        finally:
+            await service.stop()
 
     app = Starlette(
         routes=[
-            ExactRoute(f"{BASE_PATH}/chat/completions", chat, methods=["POST"]),
-            ExactRoute(f"{BASE_PATH}/models", models.list),
-            ExactRoute(f"{BASE_PATH}/models/{{model_id:path}}", models.retrieve),
-            ExactRoute(f"{BASE_PATH}/usage", usage.show),
-            ExactRoute(f"{BASE_PATH}/openapi.json", documents.contract),
+            ExactRoute(f"{API_PATH}/chat/completions", chat, methods=["POST"]),
+            ExactRoute(f"{API_PATH}/models", models.list),
+            ExactRoute(f"{API_PATH}/models/{{model_id:path}}", models.retrieve),
+            ExactRoute(f"{API_PATH}/usage", usage.show),
+            ExactRoute(f"{API_PATH}/openapi.json", documents.contract),
             ExactRoute("/docs", documents.page),
             ExactRoute("/", documents.front),
             ExactRoute("/health", HealthEndpoint(service.ledger).show),
@@ -69,7 +70,7 @@ def make_application(setup: Setup) -> ASGIApp:
 
 def _no_route(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    not_allowed = error.status_code == STATUS_METHOD_NOT_ALLOWED
+    not_allowed = error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
     response = refusal_response(Refusal(error=Error.METHOD_NOT_ALLOWED if not_allowed else Error.NOT_FOUND))
     response.headers.update(error.headers or {})
     return response

@@ -7,13 +7,13 @@ from email.message import Message
 from starlette.types import Receive
 
 from tarazu.domain.errors import Error, Refusal
+from tarazu.service.completion import busy
 
 BODY_BYTES_MAX = 1024 * 1024
 BODY_TIMEOUT_S = 10
 """For the whole body: what is half-sent for longer is answered and forgotten."""
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 """For all bodies that one process is taking in at once."""
-BUSY_RETRY_AFTER_S = 1
 BROKEN_OFF = "The request body broke off before its end."
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -57,7 +57,7 @@ class BodyReader:
                 if size > BODY_BYTES_MAX:
                     return Refusal(error=Error.INPUT_TOO_LARGE)
                 if self._buffered_bytes > BUFFERED_BYTES_MAX:
-                    return Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=BUSY_RETRY_AFTER_S)
+                    return busy()
                 if not message.get("more_body", False):
                     return b"".join(chunks)
         finally:

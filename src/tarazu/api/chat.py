@@ -1,6 +1,7 @@
 """POST /chat/completions."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 
 from starlette.types import Receive, Scope, Send
 
@@ -13,8 +14,6 @@ from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.domain.errors import Refusal
 from tarazu.domain.prompt import read_chat_request
 from tarazu.service.completion import Answer, Completion, Completions
-
-STATUS_OK = 200
 
 
 class ChatEndpoint:
@@ -45,7 +44,7 @@ class ChatEndpoint:
             headers += error_headers(answer.outcome)
             await send_json(send, answer.outcome.error.value.status, error_body(answer.outcome), headers)
         else:
-            await send_json(send, STATUS_OK, _chat_completion(answer.outcome), headers)
+            await send_json(send, HTTPStatus.OK, _chat_completion(answer.outcome), headers)
 
 
 def _chat_completion(completion: Completion) -> ChatCompletion:

@@ -12,9 +12,10 @@ from markupsafe import Markup
 
 from tarazu.api.contract.operations import UNROUTED_ERRORS
 from tarazu.api.contract.structure import Operation, Reference
-from tarazu.api.openapi import BASE_PATH, DOCUMENTS_KEPT, document
+from tarazu.api.openapi import DOCUMENTS_KEPT, document
 from tarazu.api.prose import block, inline, sections
 from tarazu.api.schema_text import body_text, members, type_text
+from tarazu.service.configuration.addresses import API_PATH
 
 STYLE = (files("tarazu.api") / "templates" / "docs.css").read_text(encoding="utf-8")
 CONTENT_SECURITY_POLICY = (
@@ -25,7 +26,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 @lru_cache(maxsize=DOCUMENTS_KEPT)
-def html(base_url: str = BASE_PATH) -> bytes:
+def html(base_url: str = API_PATH) -> bytes:
     """Make the page, once for each base address (see `openapi.document`)."""
     contract = document(base_url)
     introduction, guide = sections(contract.info.description)

@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, html
+from tarazu.api.envelope import JSON
 from tarazu.api.openapi import document_json
 
 
@@ -15,7 +16,7 @@ class DocumentEndpoints:
 
     async def contract(self, _request: Request) -> Response:
         """Show the OpenAPI document."""
-        return Response(document_json(self._api_url), media_type="application/json")
+        return Response(document_json(self._api_url), media_type=JSON)
 
     async def page(self, _request: Request) -> Response:
         """Show the page."""

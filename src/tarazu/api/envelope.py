@@ -1,6 +1,7 @@
 """Write answers: JSON bodies, the error envelope, and the headers that go with them."""
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 import msgspec
 from msgspec import Struct
@@ -14,8 +15,7 @@ from tarazu.domain.rate_limit import RateLimit
 
 Headers = list[tuple[bytes, bytes]]
 
-JSON = b"application/json"
-STATUS_UNAUTHORIZED = 401
+JSON = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -32,7 +32,7 @@ def error_body(refusal: Refusal) -> Struct:
 def error_headers(refusal: Refusal) -> Headers:
     """Make the headers that a refusal carries (decisions, Reply)."""
     headers: Headers = []
-    if refusal.error.value.status == STATUS_UNAUTHORIZED:
+    if refusal.error.value.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     if refusal.retry_after_s is not None:
         headers.append((b"retry-after", str(refusal.retry_after_s).encode()))
@@ -56,7 +56,7 @@ async def send_json(send: Send, status: int, body: Struct, headers: Sequence[tup
             "type": "http.response.start",
             "status": status,
             "headers": [
-                (b"content-type", JSON),
+                (b"content-type", JSON.encode()),
                 (b"content-length", str(len(payload)).encode()),
                 *headers,
             ],
@@ -67,11 +67,11 @@ async def send_json(send: Send, status: int, body: Struct, headers: Sequence[tup
 
 def json_response(body: Struct) -> Response:
     """Make a 200 answer."""
-    return Response(_encode(body), media_type="application/json")
+    return Response(_encode(body), media_type=JSON)
 
 
 def refusal_response(refusal: Refusal) -> Response:
     """Make the answer to a refused request."""
-    response = Response(_encode(error_body(refusal)), refusal.error.value.status, media_type="application/json")
+    response = Response(_encode(error_body(refusal)), refusal.error.value.status, media_type=JSON)
     response.raw_headers.extend(error_headers(refusal))
     return response

@@ -14,13 +14,13 @@ from tarazu.api.contract.schemas import answer_schemas
 from tarazu.api.contract.structure import Components, Info, License, OpenApi, SecurityScheme, Server
 from tarazu.api.contract.texts import text
 from tarazu.domain.errors import Error
+from tarazu.service.configuration.addresses import API_PATH
 
-BASE_PATH = "/api/v1"
 SECURITY_SCHEME = "ApiKey"
 DOCUMENTS_KEPT = 4
 
 
-def document(base_url: str = BASE_PATH) -> OpenApi:
+def document(base_url: str = API_PATH) -> OpenApi:
     """Make the document. `base_url` is where callers reach the API: a whole address, or a path on the same server."""
     sample_url = absolute(base_url)
     return OpenApi(
@@ -52,7 +52,7 @@ def document(base_url: str = BASE_PATH) -> OpenApi:
 
 
 @lru_cache(maxsize=DOCUMENTS_KEPT)
-def document_json(base_url: str = BASE_PATH) -> bytes:
+def document_json(base_url: str = API_PATH) -> bytes:
     """Make the document as JSON, once for each base address."""
     return msgspec.json.encode(document(base_url))
 

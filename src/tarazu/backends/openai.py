@@ -12,7 +12,7 @@ from tarazu.domain.prompt import WHITE_SPACE, ChatRequest, Message
 
 TOKENS_MAX = 100_000_000
 """A token figure above this is nonsense."""
-STATUS_OK = range(200, 300)
+SUCCESS = range(200, 300)
 
 
 class _Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +74,7 @@ class OpenAIBackend:
         answer = await self._http.post_json(
             self._url, body, headers=self._headers, timeout_s=timeout_s, direct=self._direct
         )
-        if answer.status not in STATUS_OK:
+        if answer.status not in SUCCESS:
             raise BackendError(Fault.STATUS, str(answer.status))
         return _reply(answer.body)
 

@@ -57,7 +57,7 @@ class Completions:
     async def complete(self, key: PresentedKey, request: ChatRequest | Refusal) -> Answer:
         """Serve one completion. Whatever happens, its hold ends: charged, released, or swept after its deadline."""
         if self._in_flight >= self._max_in_flight:
-            return Answer(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=BUSY_RETRY_AFTER_S))
+            return Answer(outcome=busy())
         self._in_flight += 1
         try:
             return await self._complete(key, request)
@@ -95,6 +95,11 @@ class Completions:
             raise
         # A hold that was swept before its charge has given its credits back: no reply for nothing.
         return completion if charged else Refusal(error=Error.UPSTREAM_ERROR)
+
+
+def busy() -> Refusal:
+    """Make the refusal for when one more would be more than this process carries."""
+    return Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=BUSY_RETRY_AFTER_S)
 
 
 def books_unavailable() -> Refusal:

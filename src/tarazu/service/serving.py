@@ -37,7 +37,6 @@ CONNECTIONS_MAX = 8_192
 BACKLOG = 2_048
 READY_TIMEOUT_S = 60
 READY_POLL_S = 0.02
-STATUS_OK = 200
 
 log = structlog.get_logger()
 
@@ -77,8 +76,8 @@ def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
         local_models = LocalModels(spec.model for spec in backends if spec.kind == "local")
     except LocalModelError as error:
         raise ServingError(str(error)) from None
-    local_models.start()
     try:
+        local_models.start()
         yield local_models
     finally:
         local_models.stop()
@@ -182,7 +181,7 @@ def _answers(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(host, port, timeout=1)
     try:
         connection.request("GET", "/health")
-        return connection.getresponse().status == STATUS_OK
+        return connection.getresponse().status == http.client.OK
     except (OSError, http.client.HTTPException):
         return False
     finally:

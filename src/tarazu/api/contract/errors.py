@@ -8,12 +8,10 @@ from msgspec import Struct
 from tarazu.api.contract.headers import headers_of
 from tarazu.api.contract.schemas import reference
 from tarazu.api.contract.structure import Example, MediaType, Response, Schema
-from tarazu.api.envelope import error_body
+from tarazu.api.envelope import JSON, error_body
 from tarazu.api.objects import DomainErrorEnvelope, PlainErrorEnvelope
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
 from tarazu.domain.prompt import INPUT_CHARACTERS_MAX, read_chat_request
-
-JSON = "application/json"
 
 
 class ErrorNote(Struct, frozen=True, kw_only=True):

@@ -1,13 +1,8 @@
 """The headers that answers carry (decisions, Reply), and which answer carries which."""
 
-from tarazu.api.contract.structure import Header, Reference, Schema
+from http import HTTPStatus
 
-STATUS_OK = 200
-STATUS_UNAUTHORIZED = 401
-STATUS_FORBIDDEN = 403
-STATUS_METHOD_NOT_ALLOWED = 405
-STATUS_TOO_MANY_REQUESTS = 429
-STATUS_SYSTEM_STOPPED = 503
+from tarazu.api.contract.structure import Header, Reference, Schema
 
 REQUEST_ID = "X-Request-Id"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
@@ -15,7 +10,7 @@ RETRY_AFTER = "Retry-After"
 WWW_AUTHENTICATE = "WWW-Authenticate"
 ALLOW = "Allow"
 
-BEFORE_THE_WINDOWS = (STATUS_UNAUTHORIZED, STATUS_FORBIDDEN, STATUS_SYSTEM_STOPPED)
+BEFORE_THE_WINDOWS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 """Statuses of the chat endpoint that are answered, or may be, before a request has reached the minute windows."""
 
 
@@ -65,10 +60,10 @@ def headers_of(status: int, *, counts_requests: bool = False) -> dict[str, Refer
     names = [REQUEST_ID]
     if counts_requests and status not in BEFORE_THE_WINDOWS:
         names += RATE_LIMIT
-    if status in (STATUS_TOO_MANY_REQUESTS, STATUS_SYSTEM_STOPPED):
+    if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
         names.append(RETRY_AFTER)
-    if status == STATUS_UNAUTHORIZED:
+    if status == HTTPStatus.UNAUTHORIZED:
         names.append(WWW_AUTHENTICATE)
-    if status == STATUS_METHOD_NOT_ALLOWED:
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
         names.append(ALLOW)
     return {name: Reference(f"#/components/headers/{name}") for name in names}

@@ -1,11 +1,12 @@
 """The operations of the API: what each takes, and every answer that it can give."""
 
+from http import HTTPStatus
 from typing import Any
 
 from tarazu.api.contract import examples, samples
 from tarazu.api.contract.chat_request import CHAT_REQUEST
-from tarazu.api.contract.errors import JSON, error_responses
-from tarazu.api.contract.headers import STATUS_OK, headers_of
+from tarazu.api.contract.errors import error_responses
+from tarazu.api.contract.headers import headers_of
 from tarazu.api.contract.schemas import reference
 from tarazu.api.contract.structure import (
     Example,
@@ -20,6 +21,7 @@ from tarazu.api.contract.structure import (
     Tag,
 )
 from tarazu.api.contract.texts import text
+from tarazu.api.envelope import JSON
 from tarazu.api.objects import ChatCompletion, ModelList, ModelObject, UsageObject
 from tarazu.domain.errors import Error
 
@@ -175,9 +177,9 @@ def _success(
     links: dict[str, Link] | None = None,
 ) -> dict[str, Response]:
     return {
-        str(STATUS_OK): Response(
+        str(HTTPStatus.OK): Response(
             description=description,
-            headers=headers_of(STATUS_OK, counts_requests=counts_requests),
+            headers=headers_of(HTTPStatus.OK, counts_requests=counts_requests),
             content={JSON: MediaType(schema, named)},
             links=links or {},
         )
