@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
-from tarazu.service.provisioning import CREDITS_MAX
+from tarazu.service.provisioning import BALANCE_MAX
 from tarazu.store.engine import transaction
 from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage, statuses
 from tests.support.at_once import at_once, held, wait_until
@@ -171,9 +171,9 @@ def test_the_same_top_up_posted_eight_times_at_once_counts_once(service: Running
 
 def test_big_accounts_are_held_too(service: RunningService, backend: ScriptedBackend) -> None:
     """Nobody is trusted: the credits of the biggest balance are taken before the model is asked."""
-    customer = service.customer(None, balance=CREDITS_MAX)
+    customer = service.customer(None, balance=BALANCE_MAX)
     with held(backend, partial(service.chat, customer)) as (asked,):
-        assert credits_left(service, customer) == (0, CREDITS_MAX - 1)
+        assert credits_left(service, customer) == (0, BALANCE_MAX - 1)
         assert _states(service, customer) == ["held"]
     assert_paid(asked.result(), 1, "api_balance")
 

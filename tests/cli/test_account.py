@@ -100,9 +100,15 @@ def test_set_wants_one_clear_change(tarazu: Commands, options: tuple[str, ...], 
         (("show", "acc_x"), "There is no account 'acc_x'. List them with: tarazu account list"),
         (("set", "acc_x", "--no-plan"), "There is no account 'acc_x'. List them with: tarazu account list"),
         (("create", "--name", " "), "The name must be 1 to 200 printable characters."),
-        (("create", "--name", "A", "--email", "nobody"), "'nobody' is no email address."),
+        (
+            ("create", "--name", "A", "--email", "nobody"),
+            "'nobody' is no email address. Write one as in ada@example.com.",
+        ),
         (("create", "--name", "A", "--plan", "gold"), "There is no plan 'gold'. Plans: basic, large."),
-        (("create", "--name", "A", "--email", "a@b.c"), "There is an account with the email a@b.c already."),
+        (
+            ("create", "--name", "A", "--email", "a@b.c"),
+            "There is an account with the email a@b.c already. Give another, or find it with: tarazu account list",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(tarazu: Commands, arguments: tuple[str, ...], message: str) -> None:

@@ -16,7 +16,7 @@ IDLE_CONNECTIONS_MAX = 512
 """Kept open to one server."""
 REPLY_BYTES_MAX = 4 * 1024 * 1024
 
-_FAILURES = (
+FAILURES = (
     exceptions.BodyError,
     exceptions.BuilderError,
     exceptions.ConnectionError,
@@ -26,6 +26,7 @@ _FAILURES = (
     exceptions.RequestError,
     exceptions.TlsError,
 )
+"""How a call ends without an answer, but for a time-out."""
 
 
 class HttpReply(Struct, frozen=True):
@@ -67,22 +68,26 @@ class HttpClient:
                 body=msgspec.json.encode(body),
                 timeout=timedelta(seconds=timeout_s),
             ) as response:
-                return HttpReply(response.status.as_int(), await _read(response))
+                content = await read_body(response, REPLY_BYTES_MAX)
+                if content is None:
+                    raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
+                return HttpReply(response.status.as_int(), content)
         except exceptions.TimeoutError:
             raise BackendError(Fault.TIMEOUT) from None
-        except _FAILURES as error:
+        except FAILURES as error:
             # The error's own words may hold the address.
             raise BackendError(Fault.UNREACHABLE, type(error).__name__) from None
 
 
-async def _read(response: Response) -> bytes:
+async def read_body(response: Response, bytes_max: int) -> bytes | None:
+    """Read the whole body of an answer, or no further than `bytes_max`: then None."""
     body = bytearray()
     async with response.stream() as chunks:
         async for chunk in chunks:
             if isinstance(chunk, memoryview):  # the rest are trailers
                 body += chunk
-            if len(body) > REPLY_BYTES_MAX:
-                raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
+            if len(body) > bytes_max:
+                return None
     return bytes(body)
 
 

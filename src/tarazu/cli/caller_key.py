@@ -13,7 +13,7 @@ from tarazu.domain.keys import parse
 
 KEY_VARIABLE = "TARAZU_API_KEY"
 KEY_FILE_BYTES_MAX = 4_096
-_ADVICE = f"Set {KEY_VARIABLE}, or name a file with --key-file."
+KEY_ADVICE = f"Set {KEY_VARIABLE}, or name a file with --key-file."
 
 
 def caller_key(key_file: Path | None, environ: Mapping[str, str] = os.environ) -> str:
@@ -31,7 +31,7 @@ def caller_key(key_file: Path | None, environ: Mapping[str, str] = os.environ) -
     if parse(key) is None:
         raise CommandError(
             f"There is no valid API key in {source}. A key is trz_ and 50 letters and digits, exactly as it was shown.",
-            _ADVICE,
+            KEY_ADVICE,
         )
     return key
 
@@ -41,7 +41,7 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             return file.read(KEY_FILE_BYTES_MAX).decode("ascii", "replace").strip()
     except OSError as error:
-        raise CommandError(f"The key file {path} cannot be read ({error.strerror}).", _ADVICE) from None
+        raise CommandError(f"The key file {path} cannot be read ({error.strerror}).", KEY_ADVICE) from None
 
 
 def _ask() -> str:
@@ -49,4 +49,4 @@ def _ask() -> str:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
         return getpass("API key: ").strip()
     except (OSError, EOFError):  # no terminal, or nothing typed on it
-        raise CommandError("There is no API key.", _ADVICE) from None
+        raise CommandError("There is no API key.", KEY_ADVICE) from None

@@ -47,8 +47,9 @@ def chat(
         tarazu chat --system "Answer in Persian." < question.txt
     """
     from tarazu.cli.caller_key import caller_key
-    from tarazu.cli.chat_client import ChatClient, Message
+    from tarazu.cli.chat_client import ChatClient
     from tarazu.cli.conversation import Conversation, spent
+    from tarazu.domain.prompt import Message
 
     if prompt is None and not sys.stdin.isatty():
         prompt = _standard_input()

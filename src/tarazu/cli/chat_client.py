@@ -5,7 +5,7 @@ import re
 from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,38 +14,24 @@ from wreq import Client, Method, Runtime, exceptions
 from wreq.redirect import Policy
 
 from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, PlainErrorEnvelope, UsageObject
+from tarazu.backends.http_client import CONNECT_TIMEOUT_S, FAILURES, read_body
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.refusals import Failure, refusal
+from tarazu.domain.prompt import Message
 from tarazu.service.configuration.addresses import API_PATH, base_address_fault
+from tarazu.service.configuration.schema import TIMEOUT_S_MAX
 
-CONNECT_TIMEOUT_S = 10
-ANSWER_TIMEOUT_S = 630
+ANSWER_TIMEOUT_S = TIMEOUT_S_MAX + 30
 """Above the longest time-out that a model may have."""
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 RETRY_AFTER_DIGITS_MAX = 6
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 FIRST_ERROR_STATUS = 400
 
-_FAILURES = (
-    exceptions.BodyError,
-    exceptions.ConnectionError,
-    exceptions.ConnectionResetError,
-    exceptions.DecodingError,
-    exceptions.ProxyConnectionError,
-    exceptions.RequestError,
-    exceptions.TlsError,
-)
 _REASON = re.compile(r'(?:message: |error: |ConnectError\()"([^"]+)"')
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT")
-
-
-class Message(Struct, frozen=True):
-    """One turn of a conversation."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 class _ChatRequest(Struct, frozen=True, omit_defaults=True):
@@ -137,7 +123,7 @@ class ChatClient:
             raise CommandError(f"{self.url} does not answer in time.", "Try again later.") from None
         except exceptions.BuilderError:
             raise UsageError(f"--url: {self.url} is no address.") from None
-        except _FAILURES as error:
+        except FAILURES as error:
             raise CommandError(
                 f"{self.url} cannot be reached ({_cause(error)}).",
                 "Is the service running? tarazu serve starts it; --url or TARAZU_URL names another address.",
@@ -149,16 +135,14 @@ class ChatClient:
             headers["content-type"] = "application/json"
         url = f"{self.url}{API_PATH}{path}"
         async with self._client.request(method, url, headers=headers, body=content) as response:
-            body = bytearray()
-            async with response.stream() as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, memoryview):  # the rest are trailers
-                        body += chunk
-                    if len(body) > ANSWER_BYTES_MAX:
-                        raise CommandError(f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.")
+            body = await read_body(response, ANSWER_BYTES_MAX)
+            if body is None:
+                raise CommandError(
+                    f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.", "Check the address, --url."
+                )
             retry_after = response.headers.get("retry-after")
             text = None if retry_after is None else bytes(retry_after).decode("latin-1")
-            return response.status.as_int(), text, bytes(body)
+            return response.status.as_int(), text, body
 
 
 def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:

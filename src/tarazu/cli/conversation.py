@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tarazu.api.objects import ChatCompletion, UsageObject
-from tarazu.cli.chat_client import ChatClient, Message
+from tarazu.cli.chat_client import ChatClient
 from tarazu.cli.errors import CommandError
 from tarazu.cli.output import Column, counted, print_fields, print_table, printable, say, unicode_text
+from tarazu.domain.prompt import Message
 
 PROMPT = "you> "
 HELP = """\

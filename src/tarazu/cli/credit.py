@@ -8,7 +8,6 @@ from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import TopupDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, whole_number
 from tarazu.cli.output import print_json, say
-from tarazu.domain.calendar import iso_time
 
 credit_app = command_group("credit", "Add credits to an account's balance.")
 
@@ -39,16 +38,7 @@ def add(
     with open_provisioning(configuration) as provisioning:
         topup, added = provisioning.add_credit(account, amount, reference=reference, note=note)
         balance = provisioning.account(account).balance
-    document = TopupDocument(
-        id=topup.id,
-        account_id=topup.account_id,
-        credits=topup.credits,
-        reference=topup.reference,
-        note=topup.note,
-        created_at=iso_time(topup.created_at_ms),
-        added=added,
-        balance=balance,
-    )
+    document = TopupDocument.of(topup, added=added, balance=balance)
     if as_json:
         print_json(document)
         return

@@ -57,10 +57,10 @@ def open_books(configuration: "Configuration") -> Iterator["Engine"]:
     Raises:
         CommandError: they cannot be used, then or later.
     """
-    from tarazu.service.books import open_books as open_engine
+    from tarazu.service import books
 
     with books_errors():
-        engine = open_engine(configuration.database_url)
+        engine = books.open_books(configuration.database_url)
         try:
             yield engine
         finally:

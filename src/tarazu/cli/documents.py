@@ -1,11 +1,17 @@
 """The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_remaining
+
+if TYPE_CHECKING:
+    from tarazu.service.provisioning import IssuedKey
+    from tarazu.store.topups import Topup
 
 
 class AccountDocument(Struct, frozen=True, kw_only=True):
@@ -67,8 +73,8 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
-            expires_at=None if key.expires_at_ms is None else iso_time(key.expires_at_ms),
-            revoked_at=None if key.revoked_at_ms is None else iso_time(key.revoked_at_ms),
+            expires_at=_time(key.expires_at_ms),
+            revoked_at=_time(key.revoked_at_ms),
         )
 
 
@@ -83,6 +89,21 @@ class IssuedKeyDocument(Struct, frozen=True, kw_only=True):
     limit_per_minute: int | None
     created_at: str
     expires_at: str | None
+
+    @classmethod
+    def of(cls, issued: "IssuedKey") -> "IssuedKeyDocument":
+        """Describe a key just made."""
+        key = issued.key
+        return cls(
+            id=key.id,
+            secret=issued.secret,
+            account_id=key.account_id,
+            name=key.name,
+            models=key.models,
+            limit_per_minute=key.limit_per_minute,
+            created_at=iso_time(key.created_at_ms),
+            expires_at=_time(key.expires_at_ms),
+        )
 
     def __repr__(self) -> str:
         """Name the key without its secret."""
@@ -100,6 +121,20 @@ class TopupDocument(Struct, frozen=True, kw_only=True):
     created_at: str
     added: bool
     balance: int
+
+    @classmethod
+    def of(cls, topup: "Topup", *, added: bool, balance: int) -> "TopupDocument":
+        """Describe a top-up and what came of it."""
+        return cls(
+            id=topup.id,
+            account_id=topup.account_id,
+            credits=topup.credits,
+            reference=topup.reference,
+            note=topup.note,
+            created_at=iso_time(topup.created_at_ms),
+            added=added,
+            balance=balance,
+        )
 
 
 class MigrationDocument(Struct, frozen=True, kw_only=True):
@@ -145,3 +180,7 @@ class CheckDocument(Struct, frozen=True, kw_only=True):
     plans: tuple[PlanDocument, ...] = ()
     models: tuple[ModelDocument, ...] = ()
     problems: tuple[ProblemDocument, ...] = ()
+
+
+def _time(instant_ms: int | None) -> str | None:
+    return None if instant_ms is None else iso_time(instant_ms)

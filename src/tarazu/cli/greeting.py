@@ -6,13 +6,14 @@ import msgspec
 
 from tarazu.cli.options import DEFAULT_URL
 from tarazu.cli.program import command_line
+from tarazu.service.configuration.addresses import API_PATH
 
 QUESTION = "What is the capital of France?"
 
 
 def demo_greeting(base_url: str, *, key: str, model_id: str) -> str:
     """Greet at the first start of the demo. This is the one place where its key is shown."""
-    api = f"{base_url}/api/v1"
+    api = base_url + API_PATH
     body = msgspec.json.encode({"prompt": QUESTION}).decode()
     return f"""\
 Tarazu is ready at {base_url}

@@ -9,7 +9,6 @@ from tarazu.cli.documents import IssuedKeyDocument, KeyDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option, number_option
 from tarazu.cli.output import Column, print_fields, print_json, print_table, say
 from tarazu.cli.program import command_line
-from tarazu.domain.calendar import iso_time
 from tarazu.service.identifiers import now_ms
 
 if TYPE_CHECKING:
@@ -147,17 +146,7 @@ def replace(
 
 
 def _print_issued(issued: "IssuedKey", *, as_json: bool) -> None:
-    key = issued.key
-    document = IssuedKeyDocument(
-        id=key.id,
-        secret=issued.secret,
-        account_id=key.account_id,
-        name=key.name,
-        models=key.models,
-        limit_per_minute=key.limit_per_minute,
-        created_at=iso_time(key.created_at_ms),
-        expires_at=None if key.expires_at_ms is None else iso_time(key.expires_at_ms),
-    )
+    document = IssuedKeyDocument.of(issued)
     if as_json:
         print_json(document)
         return

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from cyclopts import App, Group, Parameter, Token
 
 from tarazu.cli.durations import duration_s
+from tarazu.service.configuration import ServerSettings
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_URL = ServerSettings().base_url
 """Where `tarazu serve` answers when nothing else is said."""
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -25,7 +26,6 @@ ConfigPath = Annotated[
 AsJson = Annotated[
     bool, Parameter(name="--json", negative=(), show_default=False, help="Print one JSON document, for programs.")
 ]
-
 
 OPTIONS = Group("Options")
 

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from tarazu.cli.caller_key import KEY_ADVICE
 from tarazu.cli.errors import CommandError
 from tarazu.cli.output import printable
 from tarazu.domain.errors import ExhaustedDetails, RateLimitDetails
@@ -29,7 +30,7 @@ def refusal(failure: Failure) -> CommandError:
 
 
 _ADVICE = {
-    "missing_api_key": "Set TARAZU_API_KEY, or name a file with --key-file.",
+    "missing_api_key": KEY_ADVICE,
     "invalid_api_key": "Check the key; the operator issues another with: tarazu key create ACCOUNT --name NAME",
     "upgrade_required": "The operator sets a plan with: tarazu account set ID --plan PLAN",
     "account_unavailable": "The operator sees why with: tarazu account show ID",

@@ -108,7 +108,8 @@ def _greeting(configuration: "Configuration", base_url: str, config: Path | None
                 f"{command_line('account create --name NAME --plan PLAN', config)}\n"
                 f"{command_line('key create ACCOUNT --name NAME', config)}",
             )
-        demo = next((account for account in provisioning.accounts() if is_demo and account.name == DEMO_NAME), None)
+        accounts = provisioning.accounts() if is_demo else []
+        demo = next((account for account in accounts if account.name == DEMO_NAME), None)
     account_id = demo.id if demo else "ACCOUNT"
     return greeting(base_url, f"Issue another API key:\n{command_line(f'key create {account_id} --name NAME', config)}")
 

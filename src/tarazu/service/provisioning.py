@@ -34,7 +34,7 @@ from tarazu.store.topups import Topup, find_topup, insert_topup
 NAME_LENGTH_MAX = 200
 REFERENCE_LENGTH_MAX = 200
 NOTE_LENGTH_MAX = 1_000
-CREDITS_MAX = 10**15
+BALANCE_MAX = 10**15
 """The most that one top-up may add and one balance may reach: far below what 64 bits hold."""
 RETRY_AFTER_S_MAX = 86_400
 
@@ -101,7 +101,10 @@ class Provisioning:
         )
         with self._transaction() as connection:
             if account.email is not None and find_account_by_email(connection, account.email) is not None:
-                raise ProvisioningError(f"There is an account with the email {account.email} already.")
+                raise ProvisioningError(
+                    f"There is an account with the email {account.email} already. "
+                    "Give another, or find it with: tarazu account list"
+                )
             insert_account(connection, account)
         return account
 
@@ -230,8 +233,8 @@ class Provisioning:
         Raises:
             ProvisioningError: no such account, an amount that is not positive, a reference used for something else.
         """
-        if not 1 <= credits_ <= CREDITS_MAX:
-            raise ProvisioningError(f"The amount must be a whole number from 1 to {CREDITS_MAX}, not {credits_}.")
+        if not 1 <= credits_ <= BALANCE_MAX:
+            raise ProvisioningError(f"The amount must be a whole number from 1 to {BALANCE_MAX}, not {credits_}.")
         topup = Topup(
             id=new_topup_id(),
             account_id=account_id,
@@ -243,8 +246,8 @@ class Provisioning:
         with self._transaction() as connection:
             account = _account(connection, account_id)
             first = find_topup(connection, topup.reference)
-            if first is None and account.balance + credits_ > CREDITS_MAX:
-                raise ProvisioningError(f"The balance may not pass {CREDITS_MAX} credits.")
+            if first is None and account.balance + credits_ > BALANCE_MAX:
+                raise ProvisioningError(f"The balance may not pass {BALANCE_MAX} credits; it is {account.balance} now.")
             if first is None:
                 insert_topup(connection, topup)
                 return topup, True
@@ -356,7 +359,7 @@ def _text(what: str, text: str, length_max: int) -> str:
 def _email(email: str) -> str:
     trimmed = email.strip().lower()
     if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
-        raise ProvisioningError(f"{email!r} is no email address.")
+        raise ProvisioningError(f"{email!r} is no email address. Write one as in ada@example.com.")
     return trimmed
 
 

@@ -1,8 +1,9 @@
 """How callers write each request: with curl, and with the official OpenAI clients for Python and JavaScript."""
 
 from tarazu.api.contract.structure import CodeSample
+from tarazu.service.configuration import ServerSettings
 
-DEFAULT_ORIGIN = "http://127.0.0.1:8080"
+DEFAULT_ORIGIN = ServerSettings().base_url
 """Where the service listens when nothing else is configured; stands in samples when only the path is known."""
 MODEL = "tarazu/smollm2"
 
