@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.backend import ScriptedBackend
-from tests.support.service import CATALOGUE, RunningService
+from tests.support.service import CATALOGUE, RunningService, checked
+from tests.support.set_clock import NOON, SetClock
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +35,21 @@ def service(
 ) -> Iterator[RunningService]:
     """A running service for the module; at the end its books must balance, and nothing unforeseen have happened."""
     folder = tmp_path_factory.mktemp("service")
-    with RunningService(folder, module_backend.url, catalogue=catalogue) as running:
+    with checked(RunningService(folder, module_backend.url, catalogue=catalogue)) as running:
         yield running
-        audit = running.run("audit")
-        assert audit.returncode == 0, audit.stdout + audit.stderr
-        log = running.log.read_text()
-        assert "request_failed" not in log, log
-        assert "Traceback" not in log, log
+
+
+@pytest.fixture(scope="module")
+def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
+    """The time of the module's service, in a module that runs it by this clock."""
+    return SetClock(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture
+def noon(clock: SetClock, backend: ScriptedBackend) -> None:
+    """Begin the test at the same time as all others, with a model that answers."""
+    clock.set(NOON)
+    assert backend.received == []
 
 
 @pytest.fixture

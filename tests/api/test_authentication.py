@@ -48,7 +48,7 @@ def test_a_key_that_is_unknown_revoked_or_expired(service: RunningService, endpo
         assert answer.headers["www-authenticate"] == "Bearer"
         bodies.add(answer.body)
     assert len(bodies) == 1
-    assert ask(service, endpoint, f"Bearer {customer.secret}").status == 200
+    assert ask(service, endpoint, customer.bearer).status == 200
 
 
 @rows("spec.authentication.rule_1", "decisions.order_of_checks.4")
@@ -56,7 +56,7 @@ def test_a_key_that_is_unknown_revoked_or_expired(service: RunningService, endpo
 def test_a_key_before_it_expires(service: RunningService, endpoint: str) -> None:
     """A key with an expiry to come is active."""
     customer = service.another_key(service.customer(), expires_in_s=60)
-    assert ask(service, endpoint, f"Bearer {customer.secret}").status == 200
+    assert ask(service, endpoint, customer.bearer).status == 200
 
 
 @rows("spec.authentication.rule_4", "decisions.order_of_checks.4")
@@ -65,10 +65,10 @@ def test_a_revoked_key_is_refused_from_the_next_request_on(service: RunningServi
     """A key that has just been used is refused as soon as it is revoked, and the account's other key works on."""
     customer = service.customer()
     other = service.another_key(customer)
-    assert ask(service, endpoint, f"Bearer {customer.secret}").status == 200
+    assert ask(service, endpoint, customer.bearer).status == 200
     service.provisioning.revoke_key(customer.key_id)
-    assert_domain_error(ask(service, endpoint, f"Bearer {customer.secret}"), 401, "invalid_api_key")
-    assert ask(service, endpoint, f"Bearer {other.secret}").status == 200
+    assert_domain_error(ask(service, endpoint, customer.bearer), 401, "invalid_api_key")
+    assert ask(service, endpoint, other.bearer).status == 200
 
 
 @rows("spec.codes.account_unavailable", "spec.authentication.rule_5", "decisions.order_of_checks.5")
@@ -77,11 +77,11 @@ def test_a_revoked_key_is_refused_from_the_next_request_on(service: RunningServi
 def test_an_account_that_is_not_active(service: RunningService, endpoint: str, status: AccountStatus) -> None:
     """An unverified, inactive or blocked account is 403 account_unavailable everywhere, and active it works."""
     customer = service.customer(status=status)
-    answer = ask(service, endpoint, f"Bearer {customer.secret}")
+    answer = ask(service, endpoint, customer.bearer)
     assert assert_domain_error(answer, 403, "account_unavailable") == {}
     assert rate_limit_headers(answer) == set()
     service.provisioning.set_account(customer.account_id, status=AccountStatus.ACTIVE)
-    assert ask(service, endpoint, f"Bearer {customer.secret}").status == 200
+    assert ask(service, endpoint, customer.bearer).status == 200
 
 
 @rows(
@@ -94,7 +94,7 @@ def test_who_is_not_let_in_takes_nothing(service: RunningService, backend: Scrip
     """Refused at the door, a call takes no place, no credits, and asks no backend."""
     customer = service.customer(status=AccountStatus.INACTIVE)
     wrong = key_with_another_secret(customer)
-    for authorizations in ((), ("Basic x",), (f"Bearer {wrong}",), (f"Bearer {customer.secret}",)):
+    for authorizations in ((), ("Basic x",), (f"Bearer {wrong}",), (customer.bearer,)):
         assert ask(service, "chat", *authorizations).status in {401, 403}
     assert places(service, customer) == NONE_TAKEN
     assert service.account(customer).used == 0
@@ -104,7 +104,7 @@ def test_who_is_not_let_in_takes_nothing(service: RunningService, backend: Scrip
 @rows("spec.authentication.rule_2")
 def test_the_post_endpoint_also_needs_a_content_type(service: RunningService) -> None:
     """With a good key and without a correct Content-Type the POST endpoint refuses; with one it serves."""
-    authorization = ("Authorization", f"Bearer {service.customer().secret}")
+    authorization = ("Authorization", service.customer().bearer)
     body = '{"prompt": "Hello"}'
     assert_plain_error(service.request("POST", CHAT, body, [authorization]), 415)
     assert_plain_error(service.request("POST", CHAT, body, [authorization, ("Content-Type", "text/plain")]), 415)
@@ -116,7 +116,7 @@ def test_the_post_endpoint_also_needs_a_content_type(service: RunningService) ->
 @pytest.mark.parametrize("content_type", [None, "text/plain", "nonsense"])
 def test_the_get_endpoints_need_none(service: RunningService, endpoint: str, content_type: str | None) -> None:
     """A GET is served whatever its Content-Type says."""
-    headers = {"Authorization": f"Bearer {service.customer().secret}"}
+    headers = {"Authorization": service.customer().bearer}
     if content_type is not None:
         headers["Content-Type"] = content_type
     assert service.request(*ENDPOINTS[endpoint], headers=headers).status == 200

@@ -37,7 +37,7 @@ def test_a_good_key(service: RunningService, endpoint: str, authorization: str) 
 @pytest.mark.parametrize("name", ["authorization", "AUTHORIZATION", "aUTHORIZATION"])
 def test_the_case_of_the_header_name_does_not_matter(service: RunningService, endpoint: str, name: str) -> None:
     """Header names have no case."""
-    assert ask(service, endpoint, f"Bearer {service.customer().secret}", name=name).status == 200
+    assert ask(service, endpoint, service.customer().bearer, name=name).status == 200
 
 
 @rows(
@@ -61,9 +61,7 @@ def test_no_authorization_header(service: RunningService, endpoint: str, authori
 @pytest.mark.parametrize("name", ["X-API-Key", "API-Key", "Proxy-Authorization", "X-Authorization"])
 def test_a_key_in_another_header(service: RunningService, endpoint: str, name: str) -> None:
     """Only the Authorization header counts."""
-    assert_domain_error(
-        ask(service, endpoint, f"Bearer {service.customer().secret}", name=name), 401, "missing_api_key"
-    )
+    assert_domain_error(ask(service, endpoint, service.customer().bearer, name=name), 401, "missing_api_key")
 
 
 @rows("spec.authentication.rule_1", "spec.authentication.rule_3", "decisions.order_of_checks.2")

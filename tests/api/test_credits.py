@@ -15,7 +15,7 @@ from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, RunningService
-from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.set_clock import SetClock, service_by
 
 WITH_FREE_PAYG = CATALOGUE.replace(
     'models = ["test/one", "test/two"]\n', 'models = ["test/one", "test/two", "test/free"]\n'
@@ -25,11 +25,7 @@ FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 HOLD_S = 5 + 30
 """How long after its admission a hold may be swept: the model's time-out, and the time to settle."""
 
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
-    """The time of the module's service."""
-    return SetClock(tmp_path_factory.mktemp("clock"))
+pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +37,6 @@ def service(
     environ = {"TZ": "Pacific/Kiritimati"}
     with service_by(clock, folder, module_backend.url, catalogue=WITH_FREE_PAYG, environ=environ) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
-    """Every test begins at the same time, with a model that answers."""
-    assert backend.received == []
-    clock.set(NOON)
 
 
 # The source

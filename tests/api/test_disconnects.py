@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.answers import credits_left, look
+from tests.support.answers import credits_left, look, states_of
 from tests.support.at_once import at_once, wait_until
 from tests.support.backend import Behaviour, Exchange, ScriptedBackend, completion, stalls, stalls_in_body
 from tests.support.envelopes import assert_plain_error
@@ -52,11 +52,6 @@ def _ask(wire: Wire, customer: Customer) -> None:
     wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY)
 
 
-def _states(service: RunningService, customer: Customer) -> list[str]:
-    query = "SELECT state FROM requests WHERE account_id = :id"
-    return [state for (state,) in look(service, query, id=customer.account_id)]
-
-
 @rows("decisions.reply.4")
 @pytest.mark.parametrize("way", WAYS_TO_LEAVE)
 @pytest.mark.parametrize("behaviour", [stalls, stalls_in_body], ids=["before the head", "in the body"])
@@ -69,10 +64,10 @@ def test_a_client_that_leaves_while_the_backend_works_pays_nothing(
     with Wire(service.port) as wire:
         _ask(wire, customer)
         backend.wait_for_requests(1)
-        assert _states(service, customer) == ["held"]
+        assert states_of(service, customer) == ["held"]
         WAYS_TO_LEAVE[way](wire)
         backend.wait_for_leaving()
-    wait_until(lambda: _states(service, customer) == ["released"])
+    wait_until(lambda: states_of(service, customer) == ["released"])
     assert credits_left(service, customer) == (3, 0)
     assert look(service, "SELECT 1 FROM daily_usage WHERE account_id = :id", id=customer.account_id) == []
 
@@ -112,7 +107,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_pays_nothing(
     if part is not chat_head:
         wait_until(lambda: places(service, customer) == ONE_TAKEN)  # its place in the windows is used all the same
     assert service.chat(customer).status == 200
-    assert _states(service, customer) == ["charged"]
+    assert states_of(service, customer) == ["charged"]
     assert len(backend.received) == 1
     assert credits_left(service, customer) == (2, 0)
 
@@ -136,7 +131,7 @@ def test_a_body_that_breaks_off_is_answered_to_who_still_listens(
         wire.send(chat_head(customer, line) + body)
         wire.socket.shutdown(socket.SHUT_WR)
         assert_plain_error(wire.answer(), 400)
-    assert _states(service, customer) == []
+    assert states_of(service, customer) == []
     assert backend.received == []
 
 
@@ -154,7 +149,7 @@ def test_a_client_that_leaves_after_its_reply_was_sent_has_paid(
         wire.socket.recv(read_bytes)
         WAYS_TO_LEAVE[way](wire)
     assert service.get("/health").status == 200
-    assert _states(service, customer) == ["charged"]
+    assert states_of(service, customer) == ["charged"]
     assert credits_left(service, customer) == (2, 0)
     assert len(backend.received) == 1
 
@@ -180,8 +175,8 @@ def test_whenever_clients_leave_their_credits_are_charged_or_back(
 
     moments_s = [chance.random() * LEAVING_WITHIN_S for _ in range(LEAVERS)]
     answered = sum(at_once([partial(leave, moment_s) for moment_s in moments_s]))
-    wait_until(lambda: "held" not in _states(service, customer))
-    states = _states(service, customer)
+    wait_until(lambda: "held" not in states_of(service, customer))
+    states = states_of(service, customer)
     charged = states.count("charged")
     assert set(states) <= {"charged", "released"}
     assert answered <= charged
@@ -207,9 +202,9 @@ def test_the_charge_is_in_the_books_before_the_first_byte_of_the_reply(
         begun = [customer for wire, customer in zip(wires, customers, strict=True) if _has_bytes(wire)]
         assert begun
         for customer in begun:
-            assert _states(service, customer) == ["charged"]
+            assert states_of(service, customer) == ["charged"]
             assert service.account(customer).used == 1
-        assert {state for customer in customers for state in _states(service, customer)} <= {"charged", "held"}
+        assert {state for customer in customers for state in states_of(service, customer)} <= {"charged", "held"}
         audit = service.run("audit")
         assert audit.returncode == 0, audit.stdout
 

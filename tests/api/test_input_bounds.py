@@ -23,7 +23,7 @@ FAR_BEYOND_BYTES = 64 * BODY_BYTES_MAX
 
 def send(service: RunningService, customer: Customer, body: bytes, *headers: tuple[str, str]) -> Answer:
     """POST a body with exactly these headers and the customer's key."""
-    return service.request("POST", CHAT, body, [("Authorization", f"Bearer {customer.secret}"), *headers])
+    return service.request("POST", CHAT, body, [("Authorization", customer.bearer), *headers])
 
 
 @rows("decisions.order_of_checks.8", "spec.authentication.rule_2", "spec.endpoints.1")

@@ -76,7 +76,7 @@ def test_a_body_that_is_no_json_object(service: RunningService, backend: Scripte
 def test_no_body_at_all(service: RunningService) -> None:
     """A POST without a body is answered like an empty one."""
     customer = service.customer()
-    headers = {"Authorization": f"Bearer {customer.secret}", "Content-Type": "application/json"}
+    headers = {"Authorization": customer.bearer, "Content-Type": "application/json"}
     assert_plain_error(service.request("POST", CHAT, headers=headers), 400)
 
 

@@ -17,18 +17,14 @@ from tests.support.backend import ScriptedBackend, answers
 from tests.support.odd_keys import key_with_another_secret, mistyped, unknown_key
 from tests.support.rows import rows
 from tests.support.service import BACKEND_KEY, MODELS, USAGE, Customer, RunningService
-from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.set_clock import SetClock, service_by
 
 SHAPE = re.compile(r"trz_([0-9A-Za-z]{12})([0-9A-Za-z]{32})([0-9A-Za-z]{6})")
 """Prefix, public id, secret and checksum: what a secret scanner looks for."""
 DAY_S = 86_400
 HOUR_S = 3_600
 
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
-    """The time of the module's service and of the commands."""
-    return SetClock(tmp_path_factory.mktemp("clock"))
+pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +34,6 @@ def service(
     """A running service that tells the time by the test's clock."""
     with service_by(clock, tmp_path_factory.mktemp("service"), module_backend.url) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
-    """Every test begins at the same time, with a model that answers."""
-    clock.set(NOON)
-    assert backend.received == []
 
 
 # The shape

@@ -50,7 +50,7 @@ GET_ONLY = {"GET", "HEAD"}
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_no_such_path(service: RunningService, method: str, path: str) -> None:
     """A path that is not there is a plain 404 for any method, with or without a key."""
-    headers = {"Authorization": f"Bearer {service.customer().secret}"}
+    headers = {"Authorization": service.customer().bearer}
     assert_plain_error(service.request(method, path, b"{}", headers), 404)
     answer = service.request(method, path, b"{}")
     assert_plain_error(answer, 404)

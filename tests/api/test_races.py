@@ -17,7 +17,7 @@ import pytest
 from tarazu.domain.accounts import AccountStatus
 from tarazu.service.provisioning import BALANCE_MAX
 from tarazu.store.engine import transaction
-from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage, statuses
+from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage, states_of, statuses
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import (
     EVENT_TIMEOUT_S,
@@ -33,7 +33,7 @@ from tests.support.backend import (
 )
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, USAGE, Customer, RunningService
-from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.set_clock import SetClock, service_by
 from tests.support.windows import places
 from tests.support.wire import Wire, chat_head
 
@@ -77,11 +77,7 @@ SLOW_HOLD_S = 60 + 30
 """How long after its admission a hold of test/slow may be swept."""
 BODY = b'{"prompt": "Hello"}'
 
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
-    """The time of the module's service."""
-    return SetClock(tmp_path_factory.mktemp("clock"))
+pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +88,6 @@ def service(
     folder = tmp_path_factory.mktemp("service")
     with service_by(clock, folder, module_backend.url, catalogue=CATALOGUE_OF_RACES) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
-    """Every test begins at the same time, with a model that answers."""
-    clock.set(NOON)
-    assert backend.received == []
 
 
 # Parallel calls overdraw the balance
@@ -126,7 +115,7 @@ def test_sixty_requests_at_once_over_five_keys_on_three_credits(
     assert sources.count("api_balance") == balance
     assert len(backend.received) == 3
     assert credits_left(service, customer) == (0, 0)
-    assert _states(service, customer) == ["charged"] * 3
+    assert states_of(service, customer) == ["charged"] * 3
 
 
 def test_sixty_requests_at_once_whose_model_fails_bring_every_credit_back(
@@ -139,7 +128,7 @@ def test_sixty_requests_at_once_whose_model_fails_bring_every_credit_back(
     assert set(statuses(found)) <= {402, 502}
     assert statuses(found).count(502) >= 3
     assert credits_left(service, customer) == (3, 0)
-    assert set(_states(service, customer)) == {"released"}
+    assert set(states_of(service, customer)) == {"released"}
 
 
 def test_top_ups_and_charges_at_once_lose_nothing(service: RunningService) -> None:
@@ -174,7 +163,7 @@ def test_big_accounts_are_held_too(service: RunningService, backend: ScriptedBac
     customer = service.customer(None, balance=BALANCE_MAX)
     with held(backend, partial(service.chat, customer)) as (asked,):
         assert credits_left(service, customer) == (0, BALANCE_MAX - 1)
-        assert _states(service, customer) == ["held"]
+        assert states_of(service, customer) == ["held"]
     assert_paid(asked.result(), 1, "api_balance")
 
 
@@ -239,7 +228,7 @@ def test_a_hold_does_not_leak_when_the_backend_fails(
     for _ in range(3):
         assert_refused(service.chat(customer, model=model), 502, "upstream_error")
     assert credits_left(service, customer) == (3, 0)
-    assert _states(service, customer) == ["released"] * 3
+    assert states_of(service, customer) == ["released"] * 3
     backend.reset()
     assert_paid(service.chat(customer), 1, "plan")
 
@@ -255,7 +244,7 @@ def test_a_hold_ends_once_though_the_reply_comes_after_its_sweep(
         wait_until(lambda: credits_left(service, customer) == (1, 10))
     assert_refused(asked.result(), 502, "upstream_error")
     assert credits_left(service, customer) == (1, 10)
-    assert _states(service, customer) == ["swept"]
+    assert states_of(service, customer) == ["swept"]
 
 
 @rows("spec.codes.upstream_error")
@@ -294,7 +283,7 @@ def test_a_client_that_leaves_pays_nothing_and_its_backend_call_is_cancelled(
         assert credits_left(service, customer) == (1, 0)
     backend.wait_for_leaving()
     wait_until(lambda: credits_left(service, customer) == (3, 0))
-    assert _states(service, customer) == ["released"]
+    assert states_of(service, customer) == ["released"]
 
 
 @rows("decisions.reply.4")
@@ -304,9 +293,9 @@ def test_a_client_that_leaves_after_the_first_byte_has_paid(service: RunningServ
     with Wire(service.port) as wire:
         wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY)
         assert wire.socket.recv(1) == b"H"
-        assert _states(service, customer) == ["charged"]
+        assert states_of(service, customer) == ["charged"]
     assert credits_left(service, customer) == (2, 0)
-    assert _states(service, customer) == ["charged"]
+    assert states_of(service, customer) == ["charged"]
 
 
 def test_backend_tries_are_one_request_and_one_charge(service: RunningService, backend: ScriptedBackend) -> None:
@@ -477,9 +466,3 @@ def test_a_database_that_takes_no_writes_serves_nothing(service: RunningService,
 
 def _has_taken(service: RunningService, customer: Customer, number: int) -> bool:
     return places(service, customer).account == number
-
-
-def _states(service: RunningService, customer: Customer) -> list[str]:
-    """Read how the requests of an account have ended."""
-    query = "SELECT state FROM requests WHERE account_id = :id"
-    return [state for (state,) in look(service, query, id=customer.account_id)]

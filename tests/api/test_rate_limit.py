@@ -14,7 +14,7 @@ from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
 from tests.support.odd_keys import mistyped
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, USAGE, Answer, Customer, RunningService
-from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.set_clock import SetClock, service_by
 from tests.support.windows import Places, places
 
 WITH_SMALL_LIMITS = CATALOGUE.replace("requests_per_minute = 500\n", "requests_per_minute = 2\n") + (
@@ -24,11 +24,7 @@ END_OF_NOON = "2026-02-10T12:00:59.999Z"
 NEXT_MINUTE = "2026-02-10T12:01:00Z"
 RESETS_AT = "2026-02-10T12:01:00Z"
 
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
-    """The time of the module's service."""
-    return SetClock(tmp_path_factory.mktemp("clock"))
+pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +35,6 @@ def service(
     folder = tmp_path_factory.mktemp("service")
     with service_by(clock, folder, module_backend.url, catalogue=WITH_SMALL_LIMITS) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
-    """Every test begins with a minute, and with a model that answers."""
-    clock.set(NOON)
-    assert backend.received == []
 
 
 @rows("decisions.rate_limit.1", "decisions.rate_limit.3", "spec.codes.rate_limit_exceeded", "spec.codes.rule_1")
@@ -193,7 +182,7 @@ def test_get_requests_never_count_and_never_answer_429(service: RunningService) 
 def test_requests_that_a_later_step_refuses_have_taken_their_place(service: RunningService) -> None:
     """A place is a place, whatever comes of it, and the answers to them tell what is left."""
     customer = service.customer("narrow")
-    wrong_type = service.request("POST", "/api/v1/chat/completions", "{}", {"Authorization": _bearer(customer)})
+    wrong_type = service.request("POST", "/api/v1/chat/completions", "{}", {"Authorization": customer.bearer})
     no_json, no_input = service.post(customer, b"{"), service.post(customer, {})
     assert [answer.status for answer in (wrong_type, no_json, no_input)] == [415, 400, 422]
     assert [_limit_shown(answer) for answer in (wrong_type, no_json, no_input)] == [(3, 2, 60), (3, 1, 60), (3, 0, 60)]
@@ -274,7 +263,7 @@ def test_forty_at_once_in_a_new_minute_are_exactly_three(service: RunningService
 
 
 def _bearer(customer: Customer) -> str:
-    return f"Bearer {customer.secret}"
+    return customer.bearer
 
 
 def _details(scope: str, limit_per_minute: int) -> dict[str, Any]:

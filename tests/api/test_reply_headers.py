@@ -68,7 +68,7 @@ def test_headers_of_a_served_call(service: RunningService) -> None:
 @pytest.mark.parametrize(("method", "path"), BESIDE_THE_CHAT)
 def test_headers_beside_the_chat_endpoint(service: RunningService, method: str, path: str) -> None:
     """Every other answer, good or bad, carries X-Request-Id, and none of them X-RateLimit: it was not counted."""
-    answer = service.request(method, path, headers={"Authorization": f"Bearer {service.customer().secret}"})
+    answer = service.request(method, path, headers={"Authorization": service.customer().bearer})
     assert answer.status == BESIDE_THE_CHAT[method, path]
     assert re.fullmatch(REQUEST_ID, answer.headers["x-request-id"])
     assert rate_limit_headers(answer) == set()

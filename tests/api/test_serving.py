@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from tarazu.service.auditing import audit_books
-from tests.support.answers import assert_paid, credits_left, look, read_usage, statuses
+from tests.support.answers import assert_paid, credits_left, look, read_usage, states_of, statuses
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
 from tests.support.processes import has_ended, pass_deadlines, workers
 from tests.support.rows import rows
-from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, USAGE, Customer, RunningService
+from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, USAGE, RunningService
 from tests.support.windows import Places, places, within_one_minute
 
 WORKERS = 2
@@ -37,11 +37,6 @@ def _running(folder: Path, backend: ScriptedBackend, server: str = "") -> Iterat
         assert audit_books(service.engine).differences == ()
         processes |= {service.process.pid, *workers(service)}
     wait_until(lambda: all(map(has_ended, processes)))
-
-
-def _states(service: RunningService, customer: Customer) -> list[str]:
-    query = "SELECT state FROM requests WHERE account_id = :id ORDER BY id"
-    return [state for (state,) in look(service, query, id=customer.account_id)]
 
 
 def test_a_restart_keeps_everything(backend: ScriptedBackend, tmp_path: Path) -> None:
@@ -77,7 +72,7 @@ def test_a_stop_finishes_what_is_being_served(backend: ScriptedBackend, tmp_path
             assert not any(future.done() for future in asked)
         assert statuses([future.result() for future in asked]) == [200] * IN_FLIGHT
         assert service.process.wait(30) == 0
-        assert _states(service, customer) == ["charged"] * IN_FLIGHT
+        assert states_of(service, customer) == ["charged"] * IN_FLIGHT
         assert "Killing" not in service.log.read_text()
 
 
@@ -102,10 +97,10 @@ def test_a_worker_that_is_killed_is_replaced(backend: ScriptedBackend, tmp_path:
         wait_until(lambda: _is_well(service), timeout_s=START_TIMEOUT_S)
         assert credits_left(service, customer) == (2, 0)
         assert service.chat(customer).status == 200
-        assert _states(service, customer) == ["held", "charged"]
+        assert states_of(service, customer) == ["held", "charged"]
 
         pass_deadlines(service)
-        wait_until(lambda: _states(service, customer) == ["swept", "charged"])
+        wait_until(lambda: states_of(service, customer) == ["swept", "charged"])
         assert credits_left(service, customer) == (2, 0)
         assert service.process.poll() is None
 
@@ -129,12 +124,12 @@ def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(backend: Scri
             for future in asked:
                 with pytest.raises((OSError, http.client.HTTPException)):
                     future.result()
-        assert _states(service, customer) == ["charged", *["held"] * 4]
+        assert states_of(service, customer) == ["charged", *["held"] * 4]
         assert audit_books(service.engine).differences == ()
 
         pass_deadlines(service)
         service.start()
-        wait_until(lambda: _states(service, customer) == ["charged", *["swept"] * 4])
+        wait_until(lambda: states_of(service, customer) == ["charged", *["swept"] * 4])
         assert credits_left(service, customer) == (2, 10)
         assert look(service, "SELECT requests, credits FROM daily_usage") == [(1, 1)]
 

@@ -242,7 +242,7 @@ def test_a_kept_connection_serves_again_and_again(service: RunningService) -> No
     """One connection, fifty completions."""
     customer = service.customer()
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-    headers = {"Authorization": f"Bearer {customer.secret}", "Content-Type": "application/json"}
+    headers = {"Authorization": customer.bearer, "Content-Type": "application/json"}
     connection.connect()
     assert isinstance(connection.sock, socket.socket)
     port = connection.sock.getsockname()[1]

@@ -12,15 +12,11 @@ from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend
 from tests.support.rows import rows
 from tests.support.service import USAGE, Customer, RunningService
-from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.set_clock import SetClock, service_by
 
 FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
-    """The time of the module's service."""
-    return SetClock(tmp_path_factory.mktemp("clock"))
+pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +26,6 @@ def service(
     """A running service that tells the time by the test's clock."""
     with service_by(clock, tmp_path_factory.mktemp("service"), module_backend.url) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
-    """Every test begins at the same time, with a model that answers."""
-    clock.set(NOON)
-    assert backend.received == []
 
 
 @rows(

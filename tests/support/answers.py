@@ -46,6 +46,12 @@ def statuses(answers: Sequence[Answer]) -> list[int]:
     return sorted(answer.status for answer in answers)
 
 
+def states_of(service: RunningService, customer: Customer) -> list[str]:
+    """Read the states of a customer's requests from the books, oldest first."""
+    query = "SELECT state FROM requests WHERE account_id = :id ORDER BY id"
+    return [state for (state,) in look(service, query, id=customer.account_id)]
+
+
 def look(service: RunningService, query: str, **values: object) -> list[tuple[Any, ...]]:
     """Read the tables of the books, for what no answer shows."""
     with transaction(service.engine, read_only=True) as connection:

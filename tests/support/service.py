@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -124,6 +124,12 @@ class Answer(Struct, frozen=True):
     headers: dict[str, str]
     body: bytes
 
+    @classmethod
+    def of(cls, response: http.client.HTTPResponse) -> "Answer":
+        """Read a response to its end."""
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return cls(response.status, headers, response.read())
+
     @property
     def json(self) -> Any:
         """The body as JSON."""
@@ -148,6 +154,11 @@ class Customer(Struct, frozen=True):
     account_id: str
     key_id: str
     secret: str
+
+    @property
+    def bearer(self) -> str:
+        """The Authorization header."""
+        return f"Bearer {self.secret}"
 
 
 class RunningService:
@@ -264,12 +275,7 @@ class RunningService:
                 connection.putheader("Content-Length", str(len(payload)))
             with suppress(BrokenPipeError, ConnectionResetError):  # the answer may come before all of the body is sent
                 connection.endheaders(payload)
-            response = connection.getresponse()
-            return Answer(
-                response.status,
-                {name.lower(): value for name, value in response.getheaders()},
-                response.read(),
-            )
+            return Answer.of(connection.getresponse())
         finally:
             connection.close()
 
@@ -307,7 +313,19 @@ class RunningService:
 
 
 def _bearer(customer: Customer | None) -> dict[str, str]:
-    return {} if customer is None else {"Authorization": f"Bearer {customer.secret}"}
+    return {} if customer is None else {"Authorization": customer.bearer}
+
+
+@contextmanager
+def checked(service: RunningService) -> Iterator[RunningService]:
+    """Run a service; at the end its books must balance, and nothing unforeseen have happened."""
+    with service as running:
+        yield running
+        audit = running.run("audit")
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+        log = running.log.read_text()
+        for fault in ("request_failed", "AssertionError", "Traceback"):
+            assert fault not in log, log
 
 
 def free_port() -> int:

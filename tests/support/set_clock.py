@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tarazu.service.provisioning import Provisioning
-from tests.support.service import CATALOGUE, RunningService
+from tests.support.service import CATALOGUE, RunningService, checked
 from tests.support.values import instant_ms
 
 NOON = "2026-02-10T12:00:00Z"
@@ -65,11 +65,6 @@ def service_by(
 ) -> Iterator[RunningService]:
     """Run a service that tells the time by `clock`; at the end its books must balance, and its log be clean."""
     environ = {**clock.environ, **(environ or {})}
-    with RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ) as running:
+    with checked(RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ)) as running:
         running.provisioning = Provisioning(running.engine, running.configuration.catalogue, clock)
         yield running
-        audit = running.run("audit")
-        assert audit.returncode == 0, audit.stdout + audit.stderr
-        log = running.log.read_text()
-        for fault in ("request_failed", "AssertionError", "Traceback"):
-            assert fault not in log, log

@@ -52,7 +52,7 @@ class Wire:
         """Read one answer."""
         response = http.client.HTTPResponse(self.socket)
         response.begin()
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+        return Answer.of(response)
 
 
 def chat_head(customer: Customer, *lines: str) -> bytes:
@@ -60,7 +60,7 @@ def chat_head(customer: Customer, *lines: str) -> bytes:
     head = (
         f"POST {CHAT} HTTP/1.1",
         "Host: test",
-        f"Authorization: Bearer {customer.secret}",
+        f"Authorization: {customer.bearer}",
         "Content-Type: application/json",
         *lines,
     )
