@@ -68,6 +68,13 @@ def test_a_call_is_json_with_the_headers_that_were_given(backend: ScriptedBacken
     assert received.headers["user-agent"] == "tarazu"
 
 
+@pytest.mark.parametrize("timeout_s", [0, -0.001])
+def test_a_call_whose_time_is_over_is_not_made(backend: ScriptedBackend, timeout_s: float) -> None:
+    """It fails like one that runs out of time, also where the time was over a while ago."""
+    assert _fault(f"{backend.url}/chat/completions", timeout_s) is Fault.TIMEOUT
+    assert backend.received == []
+
+
 def test_a_proxy_of_the_environment_is_used(proxied: ScriptedBackend) -> None:
     """Where the way out leads through a proxy, model servers are reached through it."""
     proxied.behaviour = answers(b"{}")

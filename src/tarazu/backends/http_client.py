@@ -60,6 +60,8 @@ class HttpClient:
         Raises:
             BackendError: unreachable, out of time, or an answer of more than REPLY_BYTES_MAX.
         """
+        if timeout_s <= 0:  # a pause before this try took longer than it was to
+            raise BackendError(Fault.TIMEOUT)
         client = self._direct if direct else self._client
         try:
             async with client.post(
