@@ -41,19 +41,7 @@ WHOLE = {
     "status": "available",
 }
 """test/one as the catalogue describes it."""
-
-
-@pytest.fixture(autouse=True)
-def _well_behaved(backend: ScriptedBackend) -> None:
-    """Every test begins with a model that answers."""
-    assert backend.received == []
-
-
-# The object
-
-
-@rows(
-    "spec.endpoints.3",
+ROWS_OF_THE_OBJECT = (
     "spec.model.id",
     "spec.model.object",
     "spec.model.display_name",
@@ -68,8 +56,15 @@ def _well_behaved(backend: ScriptedBackend) -> None:
     "spec.model.pricing.currency",
     "spec.model.available",
     "spec.model.status",
-    "decisions.models.1",
 )
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+# The object
+
+
+@rows("spec.endpoints.3", *ROWS_OF_THE_OBJECT, "decisions.models.1")
 def test_the_whole_object(service: RunningService) -> None:
     """One model, not wrapped in `data`: every member as the catalogue says, and no other."""
     answer = _retrieve(service, service.customer(), "test/one")
@@ -93,22 +88,7 @@ def test_the_whole_list(service: RunningService) -> None:
     assert answer.json["data"][0] == WHOLE
 
 
-@rows(
-    "spec.model.id",
-    "spec.model.object",
-    "spec.model.display_name",
-    "spec.model.provider",
-    "spec.model.type",
-    "spec.model.description",
-    "spec.model.credits_per_request",
-    "spec.model.capabilities",
-    "spec.model.pricing.billing_unit",
-    "spec.model.pricing.credits",
-    "spec.model.pricing.payg_amount",
-    "spec.model.pricing.currency",
-    "spec.model.available",
-    "spec.model.status",
-)
+@rows(*ROWS_OF_THE_OBJECT)
 def test_every_member_of_every_model_has_its_type(service: RunningService) -> None:
     """The same members in each, also where the catalogue leaves them out."""
     for model in _models(service, service.customer()):

@@ -262,10 +262,6 @@ def test_forty_at_once_in_a_new_minute_are_exactly_three(service: RunningService
     assert statuses(at_once([partial(service.chat, customer)] * 40)) == [200] * 3 + [429] * 37
 
 
-def _bearer(customer: Customer) -> str:
-    return customer.bearer
-
-
 def _details(scope: str, limit_per_minute: int) -> dict[str, Any]:
     return {"scope": scope, "limit_per_minute": limit_per_minute, "resets_at": RESETS_AT}
 
