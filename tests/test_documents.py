@@ -4,6 +4,7 @@ import ast
 import asyncio
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,16 +17,22 @@ from msgspec.structs import fields
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from tarazu.api import body
 from tarazu.api.app import make_application
 from tarazu.api.request_id import RequestIds
+from tarazu.backends import http_client, local, local_backend, local_server
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES, LocalAddress
 from tarazu.cli.app import app
+from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.errors import Error
+from tarazu.service import serving
 from tarazu.service.configuration import load
 from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
+from tarazu.store import ledger
+from tarazu.store.engine import SQLITE_LEAST_VERSION
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 
@@ -34,6 +41,7 @@ README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MIB = 1024 * 1024
 PLACEHOLDER = re.compile(r"(?P<prefix>[a-z]+_)…")
 SECTION_KINDS: dict[str, type[Struct]] = {**SECTIONS, "backends": BackendSection}
 
@@ -161,6 +169,35 @@ def test_every_environment_variable_is_described() -> None:
     read = {name for source in SOURCES for name in variables(ast.parse(source.read_text("utf-8")))}
     assert read >= {"TARAZU_CONFIG", "TARAZU_API_KEY", "TARAZU_URL"}
     assert [name for name in sorted(read | ENVIRONMENT | set(ENVIRONMENT_PREFIXES)) if f"`{name}`" not in TEXT] == []
+
+
+def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
+    """Each bound stands there as it is in force."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    figures = (
+        f"at most {ledger.BATCH_MAX} operations",
+        f"| {serving.HEADERS_TIMEOUT_S} s each |",
+        f"| {body.BODY_BYTES_MAX // MIB} MiB; {body.BUFFERED_BYTES_MAX // MIB} MiB |",
+        f"| {http_client.REPLY_BYTES_MAX // MIB} MiB, the model's `timeout_s` |",
+        f"| operations waiting for the books | {ledger.QUEUE_MAX:,} |",
+        f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
+        f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
+        f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
+        f"started again after {local.PAUSE_MIN_S:g} s,",
+        f"pauses of up to {local.PAUSE_MAX_S:g} s, and a request waits up to {local_backend.START_WAIT_S:g} s for it",
+        f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",
+        f"older ones than {'.'.join(map(str, SQLITE_LEAST_VERSION))} are refused",
+    )
+    assert body.BODY_TIMEOUT_S == serving.HEADERS_TIMEOUT_S
+    assert [figure for figure in figures if figure not in page.replace("\n", " ")] == []
+
+
+def test_every_library_has_its_reason() -> None:
+    """The architecture tells of each dependency what it is for."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").lower()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    names = [re.split(r"[^\w-]", dependency)[0] for dependency in project["dependencies"]]
+    assert [name for name in names if f" {name}" not in page] == []
 
 
 def variables(module: ast.Module) -> Iterator[str]:
