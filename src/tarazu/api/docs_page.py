@@ -14,7 +14,7 @@ from tarazu.api.contract.operations import UNROUTED_ERRORS
 from tarazu.api.contract.structure import Operation, Reference
 from tarazu.api.openapi import DOCUMENTS_KEPT, document
 from tarazu.api.prose import block, inline, sections
-from tarazu.api.schema_text import body_text, members, type_text
+from tarazu.api.schema_text import body_text, members, parameters, type_text
 from tarazu.service.configuration.addresses import API_PATH
 
 STYLE = (files("tarazu.api") / "templates" / "docs.css").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def _environment() -> Environment:
     environment.filters.update(
         block=block, inline=inline, json=_json, type_text=type_text, body_text=body_text, needs_key=_needs_key
     )
-    environment.globals.update(members=members, component=_component_name, status_of=_status_of)
+    environment.globals.update(members=members, parameters=parameters, component=_component_name, status_of=_status_of)
     return environment
 
 

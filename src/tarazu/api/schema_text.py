@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-from tarazu.api.contract.structure import Schema
+from tarazu.api.contract.structure import Operation, Schema
 
 ALTERNATIVES = ("oneOf", "anyOf")
 
@@ -30,6 +30,17 @@ def members(schema: Schema) -> Iterator[Member]:
         required = "yes" if name in schema.get("required", ()) else "one of them" if homes else "no"
         typed = homes[0]["properties"][name] if homes else member
         yield Member(name=name, type=type_text(typed), required=required, meaning=member.get("description", ""))
+
+
+def parameters(operation: Operation) -> Iterator[Member]:
+    """List the parameters of an operation, as rows of such a table."""
+    for parameter in operation.parameters:
+        yield Member(
+            name=parameter.name,
+            type=f"{type_text(parameter.schema)} in the {parameter.location}",
+            required="yes" if parameter.required else "no",
+            meaning=parameter.description,
+        )
 
 
 def body_text(schema: Schema) -> str:
