@@ -53,6 +53,17 @@ class LedgerModel:
         """List the requests that are held."""
         return sorted(id_ for id_, row in self.requests.items() if row["state"] == "held")
 
+    def blocked(self) -> list[str]:
+        """List the accounts that are not active."""
+        return sorted(id_ for id_, row in self.accounts.items() if row["status"] != "active")
+
+    def month_start_ms(self, now_ms: int, months: int) -> int:
+        """Tell when the month begins that is so many months on, in the zone of the model."""
+        here = datetime.fromtimestamp(now_ms / 1_000, UTC) + ZONE_OFFSET
+        years, month = divmod(here.month - 1 + months, 12)
+        start = datetime(here.year + years, month + 1, 1, tzinfo=UTC) - ZONE_OFFSET
+        return round(start.timestamp() * 1_000)
+
     def top_up(self, account_id: str, credits_: int, reference: str) -> bool:
         """Add credits, once for each reference."""
         if reference in self.references:
