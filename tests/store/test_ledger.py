@@ -7,19 +7,14 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import IntegrityError
 
-from tarazu.domain.accounts import Window
 from tarazu.domain.admission import Caller
-from tarazu.domain.credits import Hold
 from tarazu.domain.errors import Error, Refusal
-from tarazu.store.engine import BooksUnavailableError
 from tarazu.store.intake import read_intake
-from tarazu.store.ledger import Ledger, LedgerFullError
 from tarazu.store.operations import SWEEP_MAX
 from tests.support.books import Books
-from tests.support.ledgers import Pause, paused, running
+from tests.support.ledgers import charge, paused, running, settled
 from tests.support.values import (
     DAY_MS,
-    MINUTE_MS,
     NOON_MS,
     held,
     make_account,
@@ -39,18 +34,6 @@ def books(books: Books) -> Books:
     """One account with two keys, on plan `basic`."""
     books.add(make_account(), make_key(1), make_key(2))
     return books
-
-
-async def charge(ledger: Ledger, hold: Hold) -> bool:
-    """Charge a hold with some figures."""
-    return await ledger.charge(hold, tries=1, prompt_tokens=10, completion_tokens=20)
-
-
-async def settled(ledger: Ledger) -> None:
-    """Wait until the ledger has done what was put into its queue, releases included."""
-    await ledger.work(lambda _connection, _now_ms: None)
-    await asyncio.sleep(0)  # what was released while answers were handed out is in the queue now
-    await ledger.work(lambda _connection, _now_ms: None)
 
 
 # The life of a hold.
@@ -273,155 +256,3 @@ async def test_an_operation_that_breaks_its_batch_does_not_hurt_the_others(books
     assert sorted(books.states()) == ["charged", "held", "held", "held"]
     assert books.figures() == (4, 0)
     books.assert_balanced()
-
-
-# Callers that leave.
-
-
-async def test_a_caller_that_leaves_before_its_batch_begins_is_forgotten(books: Books) -> None:
-    """No hold, and no place taken; a charge that has not begun gives way to the release that follows."""
-    async with running(books) as ledger:
-        hold = held(await ledger.admit(make_asked()))
-        before = books.dump()
-        async with paused(ledger):
-            leaving = [asyncio.ensure_future(ledger.admit(make_asked())), asyncio.ensure_future(charge(ledger, hold))]
-            await asyncio.sleep(0)
-            for task in leaving:
-                task.cancel()
-        await settled(ledger)
-        assert books.dump() == before
-        ledger.release(hold, tries=1)
-    assert books.states() == ["released"]
-    books.assert_balanced()
-
-
-async def test_a_caller_that_leaves_while_its_batch_runs_gets_its_hold_released(books: Books) -> None:
-    """The admission is made all the same, and undone; whoever shares the batch is served."""
-    async with running(books) as ledger:
-        pause = Pause()
-        async with paused(ledger):
-            pausing = asyncio.ensure_future(ledger.work(pause))
-            leaving = asyncio.ensure_future(ledger.admit(make_asked(model="large")))
-            staying = asyncio.ensure_future(ledger.admit(make_asked()))
-        await pause.begun()
-        leaving.cancel()
-        await asyncio.wait([leaving])
-        pause.go_on.set()
-        await pausing
-        held(await staying)
-        await settled(ledger)
-        assert leaving.cancelled()
-    assert books.states() == ["released", "held"]
-    assert books.account() == make_account(used=1, window=Window(NOON_MS // MINUTE_MS, 2))
-    books.assert_balanced()
-
-
-async def test_a_caller_that_leaves_when_the_answer_is_there_gets_its_hold_released(books: Books) -> None:
-    """Cancelled after the decision was handed over, before its turn to take it: no hold is left behind."""
-    async with running(books) as ledger:
-
-        async def cancel() -> None:
-            # Answers are handed out in the order of the batch: when this one is told, the other's answer is there too.
-            await ledger.work(lambda _connection, _now_ms: None)
-            leaving.cancel()
-
-        async with paused(ledger):
-            cancelling = asyncio.ensure_future(cancel())
-            leaving = asyncio.ensure_future(ledger.admit(make_asked(model="large")))
-        await asyncio.wait([cancelling, leaving])
-        assert leaving.cancelled()
-        await settled(ledger)
-    assert books.states() == ["released"]
-    assert books.figures() == (0, 0)
-    books.assert_balanced()
-
-
-async def test_a_charge_that_has_begun_is_made_though_its_caller_leaves(books: Books) -> None:
-    """It is in the books once, and a release that follows changes nothing."""
-    async with running(books) as ledger:
-        hold, pause = held(await ledger.admit(make_asked())), Pause()
-        async with paused(ledger):
-            pausing = asyncio.ensure_future(ledger.work(pause))
-            leaving = asyncio.ensure_future(charge(ledger, hold))
-        await pause.begun()
-        leaving.cancel()
-        await asyncio.wait([leaving])
-        ledger.release(hold, tries=1)
-        pause.go_on.set()
-        await pausing
-        await settled(ledger)
-    assert books.states() == ["charged"]
-    books.assert_balanced()
-
-
-# The queue, start and stop.
-
-
-async def test_a_full_queue_refuses_and_endings_still_fit(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Overload is a clear answer, but a hold that was let in can always end."""
-    async with running(books) as ledger:
-        holds = [held(await ledger.admit(make_asked())) for _ in range(3)]
-        monkeypatch.setattr("tarazu.store.ledger.QUEUE_MAX", 2)
-        async with paused(ledger):
-            waiting = [asyncio.ensure_future(ledger.admit(make_asked())) for _ in range(2)]
-            await asyncio.sleep(0)
-            for operation in (ledger.admit(make_asked()), ledger.identify(present()), ledger.work(lambda *_: None)):
-                with pytest.raises(LedgerFullError):
-                    await operation
-            charges = [asyncio.ensure_future(charge(ledger, hold)) for hold in holds[:2]]
-            ledger.release(holds[2], tries=1)
-        for admitted in waiting:
-            held(await admitted)
-        assert [await charged for charged in charges] == [True, True]
-    assert books.states() == ["charged", "charged", "released", "held", "held"]
-    books.assert_balanced()
-
-
-async def test_stopping_drains_what_waits(books: Books) -> None:
-    """Everything that was asked for before the stop is done and answered, releases too."""
-    async with running(books) as ledger:
-        holds = [held(await ledger.admit(make_asked())) for _ in range(2)]
-        async with paused(ledger):
-            charged = asyncio.ensure_future(charge(ledger, holds[0]))
-            admitted = [asyncio.ensure_future(ledger.admit(make_asked())) for _ in range(600)]
-            await asyncio.sleep(0)
-            ledger.release(holds[1], tries=1)
-            stopping = asyncio.ensure_future(ledger.stop())
-            await asyncio.sleep(0)
-        await stopping
-        assert charged.result() is True
-        assert sum(isinstance(each.result().outcome, Hold) for each in admitted) == 99
-    assert books.states()[:2] == ["charged", "released"]
-    books.assert_balanced()
-
-
-async def test_a_stopped_ledger_takes_nothing(books: Books) -> None:
-    """Calls are refused as unavailable; a release is left to the sweep, without an error."""
-    async with running(books) as ledger:
-        hold = held(await ledger.admit(make_asked()))
-        await ledger.stop()
-        assert repr(ledger) == "<Ledger stopped, 0 waiting>"
-        for operation in (
-            ledger.admit(make_asked()),
-            charge(ledger, hold),
-            ledger.identify(present()),
-            ledger.work(lambda *_: None),
-        ):
-            with pytest.raises(BooksUnavailableError, match="stopped"):
-                await operation
-        ledger.release(hold, tries=1)
-    assert books.states() == ["held"]
-    books.clock.now_ms += DAY_MS
-    async with running(books) as ledger:
-        await settled(ledger)
-    assert books.states() == ["swept"]
-
-
-async def test_a_ledger_shows_its_state(books: Books) -> None:
-    """For whoever looks at a process that hangs."""
-    async with running(books) as ledger:
-        async with paused(ledger):
-            waiting = asyncio.ensure_future(ledger.identify(present()))
-            await asyncio.sleep(0)
-            assert repr(ledger) == "<Ledger running, 1 waiting>"
-        await waiting

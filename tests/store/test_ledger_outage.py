@@ -10,13 +10,11 @@ from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Intake
 from tarazu.domain.admission import Caller, Decision
-from tarazu.domain.credits import Hold
 from tarazu.store.engine import BooksUnavailableError, transaction
 from tarazu.store.intake import write_intake
-from tarazu.store.ledger import Ledger
 from tarazu.store.topups import insert_topup
 from tests.support.books import Books, make_topup
-from tests.support.ledgers import paused, running
+from tests.support.ledgers import charge, paused, running
 from tests.support.values import DAY_MS, held, make_account, make_asked, make_catalogue, make_key, make_plan, present
 
 pytestmark = pytest.mark.anyio
@@ -59,11 +57,6 @@ def full(books: Books) -> Iterator[None]:
 
 
 Outage = Callable[[Books], AbstractContextManager[None]]
-
-
-def charge(ledger: Ledger, hold: Hold) -> Coroutine[Any, Any, bool]:
-    """Charge a hold with some figures."""
-    return ledger.charge(hold, tries=1, prompt_tokens=10, completion_tokens=20)
 
 
 def top_up(connection: Connection, _now_ms: int) -> None:

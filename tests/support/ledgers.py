@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import Connection, Engine
 
+from tarazu.domain.credits import Hold
 from tarazu.store.ledger import Ledger
 from tests.support.books import Books
 
@@ -53,3 +54,15 @@ async def paused(ledger: Ledger) -> AsyncIterator[None]:
     finally:
         pause.go_on.set()
         await pausing
+
+
+async def charge(ledger: Ledger, hold: Hold) -> bool:
+    """Charge a hold with some figures."""
+    return await ledger.charge(hold, tries=1, prompt_tokens=10, completion_tokens=20)
+
+
+async def settled(ledger: Ledger) -> None:
+    """Wait until the ledger has done what was put into its queue, releases included."""
+    await ledger.work(lambda _connection, _now_ms: None)
+    await asyncio.sleep(0)  # what was released while answers were handed out is in the queue now
+    await ledger.work(lambda _connection, _now_ms: None)
