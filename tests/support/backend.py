@@ -210,12 +210,15 @@ class ScriptedBackend:
     async def _answer(self, exchange: Exchange) -> None:
         work = asyncio.create_task(self._behave(exchange))
         await asyncio.wait({exchange.gone, work}, return_when=asyncio.FIRST_COMPLETED)
-        if exchange.gone.done() and not exchange.writer.is_closing():
-            self._left.release()
+        has_left = exchange.gone.done() and not exchange.writer.is_closing()
+        if has_left:
             exchange.writer.close()
             work.cancel()
         exchange.gone.cancel()
-        await asyncio.gather(work, exchange.gone, return_exceptions=True)
+        outcome, _ = await asyncio.gather(work, exchange.gone, return_exceptions=True)
+        # Who leaves under an answer is first seen by its failing, which closes the connection on this side too.
+        if has_left or isinstance(outcome, ConnectionError):
+            self._left.release()
 
     async def _behave(self, exchange: Exchange) -> None:
         if self._held_prompt in (None, exchange.received.body["messages"][-1]["content"]):
