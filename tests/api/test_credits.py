@@ -2,8 +2,6 @@
 
 import http.client
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -233,14 +231,7 @@ def test_a_price_that_is_no_whole_number_is_refused(service: RunningService) -> 
     """`tarazu check` says where it stands."""
     config = service.folder / "fraction.toml"
     config.write_text(service.config.read_text().replace("credits = 2\n", "credits = 2.5\n"))
-    done = subprocess.run(
-        [sys.executable, "-m", "tarazu", "check", "--config", str(config)],
-        capture_output=True,
-        text=True,
-        env=service.environ,
-        timeout=30,
-        check=False,
-    )
+    done = service.run("check", config=config)
     assert done.returncode == 1
     assert "credits" in done.stderr + done.stdout
     assert "2.5" in done.stderr + done.stdout

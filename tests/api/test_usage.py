@@ -1,7 +1,5 @@
 """GET /usage over HTTP: every member, as the books stand now, for the key that asks."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -102,14 +100,7 @@ def test_no_plan_may_be_called_none(service: RunningService, name: str) -> None:
     """Such a configuration is refused, and the reason given."""
     config = service.folder / "none.toml"
     config.write_text(service.config.read_text() + f"[plans.{name}]\nmonthly_credits = 1\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "tarazu", "check", "--config", str(config)],
-        capture_output=True,
-        text=True,
-        env=service.environ,
-        timeout=30,
-        check=False,
-    )
+    done = service.run("check", config=config)
     assert done.returncode == 1
     assert f"plans.{name}" in done.stdout + done.stderr
     assert "no plan may be called" in done.stdout + done.stderr

@@ -294,10 +294,10 @@ class RunningService:
         """Ask for a completion."""
         return self.post(customer, {"prompt": prompt, **members})
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run a tarazu command on the same configuration."""
+    def run(self, *arguments: str, config: Path | None = None) -> "subprocess.CompletedProcess[str]":
+        """Run a tarazu command on the same configuration, or on another."""
         return subprocess.run(
-            [sys.executable, "-m", "tarazu", *arguments, "--config", str(self.config)],
+            [sys.executable, "-m", "tarazu", *arguments, "--config", str(config or self.config)],
             capture_output=True,
             text=True,
             env=self.environ,
