@@ -32,7 +32,7 @@ from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
 from tarazu.store import ledger
-from tarazu.store.engine import SQLITE_LEAST_VERSION
+from tarazu.store.sqlite import LEAST_VERSION as SQLITE_LEAST_VERSION
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tarazu.service.configuration import ConfigurationError, Problem, load
-from tests.support.configuration_files import load_text, problems_of
+from tests.support.configuration_files import MODEL, load_text, problems_of
 
 
 @pytest.mark.parametrize(
@@ -115,3 +115,12 @@ def test_no_document_is_too_odd_to_be_answered(tmp_path: Path, document: dict[st
         problems = error.problems
     assert all(len(str(problem).splitlines()) == 1 for problem in problems)
     assert all(problem.line is not None for problem in problems if problem.key != "models")
+
+
+def test_the_environment_may_name_the_database(tmp_path: Path) -> None:
+    """TARAZU_DATABASE_URL stands above the file, so that a password need not be in it."""
+    url = "postgresql://tarazu:secret@db/tarazu"
+    path = tmp_path / "tarazu.toml"
+    path.write_text(f'[database]\nurl = "postgresql://other@db/other"\n{MODEL}')
+    assert load(path, {"TARAZU_DATABASE_URL": url}).database_url == url
+    assert load(path, {}).database_url == "postgresql://other@db/other"

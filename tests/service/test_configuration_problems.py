@@ -64,6 +64,9 @@ kind = "openai"
     ]
 
 
+DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgresql://USER@HOST/DATABASE"'
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -109,16 +112,27 @@ kind = "openai"
         ),
         # database
         (
-            '[database]\nurl = "postgresql://tarazu@db/tarazu"',
-            '2: database.url: PostgreSQL is not supported yet; use "sqlite:///PATH"',
+            '[database]\nurl = "postgresql://tarazu:hunter2@db/tarazu"',
+            (
+                "2: database.url: a password must not stand in this file; leave it out and put it in the environment "
+                "variable PGPASSWORD, in a file that PGPASSFILE names, or put the whole URL in TARAZU_DATABASE_URL"
+            ),
+        ),
+        (
+            '[database]\nurl = "postgresql://tarazu@db"',
+            f"2: database.url: {DATABASE_EXPECTED}",
+        ),
+        (
+            '[database]\nurl = "postgresql://tarazu@db:port/tarazu"',
+            "2: database.url: the host or port of the database is malformed",
         ),
         (
             '[database]\nurl = "mysql://x"',
-            '2: database.url: expected "sqlite:///PATH", the path of a file, as in "sqlite:///tarazu.db"',
+            f"2: database.url: {DATABASE_EXPECTED}",
         ),
         (
             '[database]\nurl = "sqlite:///"',
-            '2: database.url: expected "sqlite:///PATH", the path of a file, as in "sqlite:///tarazu.db"',
+            f"2: database.url: {DATABASE_EXPECTED}",
         ),
         (
             '[database]\nurl = "sqlite:///:memory:"',

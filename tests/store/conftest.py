@@ -1,11 +1,12 @@
-"""New books for every test, and the event loop that its ledger runs beside."""
+"""New books for every test, on either kind of database, and the event loop that its ledger runs beside."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.books import Books, make_template, open_books
+from tests.support.books import Books, open_books
+from tests.support.stores import STORES, Store
 
 
 @pytest.fixture
@@ -14,14 +15,15 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="session")
-def books_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Migrate one database, to be copied."""
-    return make_template(tmp_path_factory.mktemp("template"))
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> Store:
+    """Take each kind of database in turn."""
+    store: Store = request.getfixturevalue(f"{request.param}_store")
+    return store
 
 
 @pytest.fixture
-def books(books_template: Path, tmp_path: Path) -> Iterator[Books]:
+def books(store: Store, tmp_path: Path) -> Iterator[Books]:
     """Open new, empty books. Whatever a test has done to them, they must balance at its end, or it says why not."""
-    with open_books(books_template, tmp_path) as books:
+    with open_books(store, tmp_path) as books:
         yield books

@@ -4,7 +4,7 @@ import pytest
 
 from tarazu.store.audit import Difference
 from tarazu.store.operations import Sweep
-from tests.support.books import Books, charge, make_topup, release
+from tests.support.books import Books, charge, make_topup, release, sqlite_only
 from tests.support.values import DAY, DAY_MS, NOON_MS, held, make_account, make_key
 
 
@@ -109,6 +109,7 @@ def test_a_request_booked_to_the_wrong_source_is_named_twice(books: Books) -> No
     )
 
 
+@sqlite_only
 def test_a_balance_below_zero_is_named_even_if_its_rows_bear_it_out(books: Books) -> None:
     """Overdrawn is a difference of its own; the CHECK that forbids it is put aside here."""
     books.execute("UPDATE topups SET credits = 1 WHERE account_id = 'acc_2'")

@@ -134,11 +134,7 @@ def test_the_sweep_comes_after_the_deadline_and_not_before(books: Books) -> None
 def test_a_sweep_is_bounded_and_the_next_takes_the_rest(books: Books) -> None:
     """The oldest deadlines first."""
     books.run(*(Admit(make_asked()) for _ in range(100)))
-    books.execute(
-        "INSERT INTO requests SELECT requests.id || value, account_id, key_id, model_id, 0, source, state, period, day,"
-        " created_at_ms, deadline_ms + 1, ended_at_ms, tries, prompt_tokens, completion_tokens"
-        " FROM requests, json_each('[1, 2, 3, 4, 5]')"
-    )
+    books.multiply_holds(5, later_ms="1")
     books.clock.now_ms += DAY_MS
     assert books.figures() == (100, 0)
     assert books.run(Sweep()) == [SWEEP_MAX]

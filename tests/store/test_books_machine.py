@@ -25,6 +25,7 @@ from tarazu.store.operations import Admit, End, Operation, Sweep, Work
 from tarazu.store.topups import insert_topup
 from tests.support.books import make_topup, open_books
 from tests.support.ledger_model import LedgerModel
+from tests.support.stores import Store
 from tests.support.values import (
     DAY_MS,
     MINUTE_MS,
@@ -89,12 +90,12 @@ Expect = Callable[[], Any]
 class BooksMachine(RuleBasedStateMachine):
     """One step is one batch; after it every answer and every row is compared, and the books are audited."""
 
-    template: Path
+    store: Store
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.opened = open_books(self.template, Path(self.folder.name), CATALOGUE)
+        self.opened = open_books(self.store, Path(self.folder.name), CATALOGUE)
         self.books = self.opened.__enter__()
         self.books.clock.now_ms = START_MS
         self.model = LedgerModel(prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE)
@@ -180,6 +181,7 @@ class BooksMachine(RuleBasedStateMachine):
             return
         request_id = ids[place % len(ids)]
         end = End(
+            period=self.model.requests[request_id]["period"],
             request_id=request_id,
             account_id=self.model.requests[request_id]["account"],
             state=state,  # type: ignore[arg-type]
@@ -260,9 +262,9 @@ def _outcome(answer: Any) -> Any:
 
 
 @pytest.mark.timeout(SHRINKING_MAX_S)
-def test_any_sequence_of_batches_comes_out_as_in_the_model(books_template: Path) -> None:
+def test_any_sequence_of_batches_comes_out_as_in_the_model(store: Store) -> None:
     """Credits, windows, states, usage and answers are exact, whatever comes together and wherever the clock goes."""
-    BooksMachine.template = books_template
+    BooksMachine.store = store
     run_state_machine_as_test(
         BooksMachine,
         settings=settings(

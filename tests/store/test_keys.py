@@ -1,12 +1,14 @@
 """Keys in the books: added, found, ended, guarded."""
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import Window
 from tarazu.store.engine import transaction
 from tarazu.store.keys import find_key, list_keys, revoke_key, set_key_expiry
-from tests.support.books import Books
+from tests.support.books import Books, sqlite_only
 from tests.support.values import NOON_MS, key_text, make_account, make_key
 
 
@@ -62,10 +64,11 @@ def test_an_expiry_never_lengthens_the_life_of_a_key(
     assert books.key().expires_at_ms == ends_at_ms
 
 
-def test_no_secret_is_stored(books: Books) -> None:
+@sqlite_only
+def test_no_secret_is_stored(books: Books, tmp_path: Path) -> None:
     """Neither the key nor its secret part stands in any file of the database."""
     books.add(make_account(), make_key())
-    for path in books.path.parent.iterdir():
+    for path in tmp_path.iterdir():
         content = path.read_bytes()
         assert key_text().encode() not in content
         assert key_text()[16:48].encode() not in content

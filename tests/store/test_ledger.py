@@ -1,7 +1,6 @@
 """The ledger: what is asked for is answered from the books, and every hold ends, whoever leaves."""
 
 import asyncio
-import json
 
 import pytest
 from sqlalchemy import Connection, event
@@ -9,9 +8,10 @@ from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.admission import Caller
 from tarazu.domain.errors import Error, Refusal
+from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX
-from tests.support.books import Books
+from tests.support.books import Books, sqlite_only
 from tests.support.ledgers import charge, paused, running, settled
 from tests.support.values import (
     DAY_MS,
@@ -114,12 +114,7 @@ async def test_a_sweep_that_finds_many_goes_on_at_once(books: Books) -> None:
     """All holds that a dead process left come back without waiting for the next interval, in bounded batches."""
     async with running(books) as ledger:
         hold = held(await ledger.admit(make_asked(model="large")))
-    books.execute(
-        "INSERT INTO requests SELECT requests.id || value, account_id, key_id, model_id, 0, source, state, period, day,"
-        " created_at_ms, deadline_ms + value, ended_at_ms, tries, prompt_tokens, completion_tokens"
-        " FROM requests, json_each(:numbers)",
-        numbers=json.dumps(list(range(2 * SWEEP_MAX))),
-    )
+    books.multiply_holds(2 * SWEEP_MAX, later_ms="number")
     books.clock.now_ms = hold.deadline_ms + DAY_MS
     async with running(books) as ledger:
         for _ in range(4):
@@ -153,6 +148,7 @@ async def test_the_catalogue_can_be_replaced_while_it_runs(books: Books) -> None
     books.assert_balanced()
 
 
+@sqlite_only
 async def test_a_charge_is_on_disk_before_it_is_answered_and_a_hold_need_not_be(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +174,17 @@ async def test_a_charge_is_on_disk_before_it_is_answered_and_a_hold_need_not_be(
     assert commits[:4] == ["NORMAL", "NORMAL", "FULL", "NORMAL"]
     assert commits[-1] == "FULL"
     books.assert_balanced()
+
+
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(("relaxed", "synchronous_commit"), [(True, "off"), (False, "on")])
+async def test_postgresql_waits_for_its_disk_only_where_it_must(
+    books: Books, *, relaxed: bool, synchronous_commit: str
+) -> None:
+    """A transaction that may be undone by a power cut does not wait; the setting ends with it."""
+    with transaction(books.engine, relaxed=relaxed) as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == synchronous_commit
+    assert books.rows("SHOW synchronous_commit") == [("on",)]
 
 
 # Who calls, and other work.

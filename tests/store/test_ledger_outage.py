@@ -10,14 +10,15 @@ from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Intake
 from tarazu.domain.admission import Caller, Decision
-from tarazu.store.engine import BooksUnavailableError, transaction
+from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.engine import transaction
 from tarazu.store.intake import write_intake
 from tarazu.store.topups import insert_topup
-from tests.support.books import Books, make_topup
+from tests.support.books import Books, make_topup, sqlite_only
 from tests.support.ledgers import charge, paused, running
 from tests.support.values import DAY_MS, held, make_account, make_asked, make_catalogue, make_key, make_plan, present
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, sqlite_only]
 
 NO_PAGE_LIMIT = 4_294_967_294
 

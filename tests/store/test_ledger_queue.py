@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tarazu.domain.credits import Hold
-from tarazu.store.engine import BooksUnavailableError
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import LedgerFullError
 from tests.support.books import Books
 from tests.support.ledgers import charge, paused, running, settled

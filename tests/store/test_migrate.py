@@ -11,11 +11,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
-from tarazu.store.engine import BooksUnavailableError, open_engine, transaction
+from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import SCRIPTS, upgrade
 from tarazu.store.revision import HEAD, current_revision
 from tarazu.store.schema import metadata
-from tests.support.books import Books
+from tests.support.books import Books, sqlite_only
 
 TABLES = {"accounts", "keys", "requests", "topups", "daily_usage", "intake", "alembic_version"}
 
@@ -51,11 +52,18 @@ def test_the_migrations_make_the_tables_that_the_code_declares(books: Books) -> 
     """Alembic finds nothing to add, remove or change."""
     with transaction(books.engine, read_only=True) as connection:
         context = MigrationContext.configure(
-            connection, opts={"compare_type": True, "compare_server_default": True, "render_as_batch": True}
+            connection,
+            opts={
+                "compare_type": True,
+                "compare_server_default": True,
+                "render_as_batch": True,
+                "include_name": _is_declared,
+            },
         )
         assert compare_metadata(context, metadata) == []
 
 
+@sqlite_only
 def test_the_migrations_make_the_checks_that_the_code_declares(books: Books, empty: Engine) -> None:
     """CHECK constraints and foreign keys too, which Alembic does not compare: they are the last guard."""
     with transaction(empty) as connection:
@@ -118,3 +126,8 @@ def test_the_revision_can_be_read_while_another_writes(books: Books) -> None:
 
 def _by_name(constraints: Sequence[Any]) -> dict[str, Any]:
     return {each["name"]: each for each in constraints}
+
+
+def _is_declared(name: str | None, kind: str, _parents: object) -> bool:
+    """Leave out the partitions of `requests`."""
+    return kind != "table" or name is None or not name.startswith("requests_")

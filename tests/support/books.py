@@ -1,12 +1,12 @@
-"""Books for tests: a real SQLite file with the migrated schema, and short ways to fill it and look into it."""
+"""Books for tests: a real database with the migrated schema, and short ways to fill it and look into it."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, event, text
 
@@ -19,12 +19,16 @@ from tarazu.store.audit import AuditReport, audit
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.keys import find_key, insert_key
-from tarazu.store.migrate import upgrade
 from tarazu.store.operations import Admit, End, Operation
 from tarazu.store.topups import Topup, insert_topup
+from tests.support.stores import Store
 from tests.support.values import NOON_MS, Clock, make_asked, make_catalogue, present
 
 _numbers = count(1)
+
+
+sqlite_only = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+"""For tests that use SQLite's own switches."""
 
 
 def make_topup(credits_: int, **changes: Any) -> Topup:
@@ -46,6 +50,7 @@ def charge(hold: Hold, **changes: Any) -> End:
     end = End(
         request_id=hold.request_id,
         account_id=hold.account_id,
+        period=hold.period,
         state=RequestState.CHARGED,
         tries=1,
         prompt_tokens=10,
@@ -56,25 +61,25 @@ def charge(hold: Hold, **changes: Any) -> End:
 
 def release(hold: Hold) -> End:
     """Make the operation that releases a hold."""
-    return End(request_id=hold.request_id, account_id=hold.account_id, state=RequestState.RELEASED)
+    return End(request_id=hold.request_id, account_id=hold.account_id, period=hold.period, state=RequestState.RELEASED)
 
 
 class Books:
-    """One database file, its engine, and short ways to fill it, run batches on it and look into it."""
+    """One database, its engine, and short ways to fill it, run batches on it and look into it."""
 
-    def __init__(self, path: Path, catalogue: Catalogue | None = None) -> None:
-        self.path = path
+    def __init__(self, url: str, catalogue: Catalogue | None = None) -> None:
+        self.url = url
         self.catalogue = catalogue or make_catalogue()
         self.clock = Clock()
         self.pragmas: dict[str, int] = {}
         self.engine = self.open_engine(self.pragmas)
 
     def open_engine(self, pragmas: dict[str, int]) -> Engine:
-        """Open an engine on the file. Its connections set the pragmas, as they stand then, whenever they are taken.
+        """Open an engine. On SQLite its connections set the pragmas, as they stand then, whenever they are taken.
 
         So a disk can become full (`max_page_count`) or write-protected (`query_only`), and well again.
         """
-        engine = open_engine(f"sqlite:///{self.path}")
+        engine = open_engine(self.url)
 
         @event.listens_for(engine, "checkout")
         def _set(connection: Any, _record: object, _proxy: object) -> None:
@@ -129,6 +134,21 @@ class Books:
         assert key is not None
         return key
 
+    def multiply_holds(self, times: int, *, later_ms: str) -> None:
+        """Add `times` copies of each request to the books, at no cost; `later_ms` is added to their deadlines in turn.
+
+        `later_ms` is an SQL expression; `number` counts from 1.
+        """
+        self.execute(
+            "WITH RECURSIVE numbers(number) AS"  # noqa: S608 - the tests' own words
+            " (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < :times)"
+            " INSERT INTO requests"
+            " (id, period, account_id, key_id, model_id, credits, source, state, day, created_at_ms, deadline_ms)"
+            " SELECT requests.id || CAST(number AS VARCHAR), period, account_id, key_id, model_id, 0, source,"
+            f" state, day, created_at_ms, deadline_ms + {later_ms} FROM requests, numbers",
+            times=times,
+        )
+
     def states(self) -> list[str]:
         """Read the states of all requests, in the order of their ids."""
         return [state for (state,) in self.rows("SELECT state FROM requests ORDER BY id")]
@@ -153,21 +173,10 @@ class Books:
         return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables}  # noqa: S608 - fixed names
 
 
-def make_template(folder: Path) -> Path:
-    """Make a database file with the migrated schema, to be copied by `open_books`."""
-    path = folder / "template.db"
-    engine = open_engine(f"sqlite:///{path}")
-    upgrade(engine)
-    engine.dispose()
-    return path
-
-
 @contextmanager
-def open_books(template: Path, folder: Path, catalogue: Catalogue | None = None) -> Iterator[Books]:
-    """Open new books in a folder."""
-    path = folder / "tarazu.db"
-    shutil.copyfile(template, path)
-    books = Books(path, catalogue)
+def open_books(store: Store, folder: Path, catalogue: Catalogue | None = None) -> Iterator[Books]:
+    """Open new books; a store that keeps them in files does so in the folder."""
+    books = Books(store.new_books(folder), catalogue)
     try:
         yield books
     finally:

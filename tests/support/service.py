@@ -174,6 +174,7 @@ class RunningService:
         *,
         catalogue: str = CATALOGUE,
         server: str = "",
+        database_url: str | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.port = free_port()
@@ -181,7 +182,8 @@ class RunningService:
         self.config = folder / "tarazu.toml"
         self.log = folder / "serve.log"
         self.config.write_text(
-            f'[server]\nport = {self.port}\n{server}\n[database]\nurl = "sqlite:///{folder}/tarazu.db"\n'
+            f"[server]\nport = {self.port}\n{server}\n"
+            f'[database]\nurl = "{database_url or f"sqlite:///{folder}/tarazu.db"}"\n'
             + catalogue.replace('"BACKEND"', f'"{backend_url}"')
         )
         self.environ = {**os.environ, "BACKEND_KEY": BACKEND_KEY, **(environ or {})}

@@ -23,7 +23,7 @@ from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.service.completion import books_unavailable
 from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.running import Service, Setup
-from tarazu.store.engine import BooksUnavailableError
+from tarazu.store.availability import BooksUnavailableError
 
 
 def make_application(setup: Setup) -> ASGIApp:

@@ -42,7 +42,7 @@ def books_errors() -> Iterator[None]:
     Raises:
         CommandError: in place of BooksUnavailableError.
     """
-    from tarazu.store.engine import BooksUnavailableError
+    from tarazu.store.availability import BooksUnavailableError
 
     try:
         yield

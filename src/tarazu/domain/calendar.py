@@ -29,6 +29,13 @@ def period_of(now_ms: int, zone: tzinfo) -> str:
     return _local(now_ms, zone).strftime("%Y-%m")
 
 
+def periods_from(period: str, number: int) -> list[str]:
+    """List a period and those after it, `number` in all: 2026-12, 2027-01 and so on."""
+    year, month = map(int, period.split("-"))
+    months = range(12 * year + month - 1, 12 * year + month - 1 + number)
+    return [f"{months_since // 12:04}-{months_since % 12 + 1:02}" for months_since in months]
+
+
 def seconds_until(instant_ms: int, now_ms: int) -> int:
     """Count whole seconds until `instant_ms`, rounded up; at least 1, as the headers that carry it promise."""
     return max(1, -((now_ms - instant_ms) // MILLISECONDS_PER_SECOND))

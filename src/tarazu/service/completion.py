@@ -12,7 +12,7 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest, estimate_tokens
 from tarazu.domain.rate_limit import RateLimit
 from tarazu.service.identifiers import new_completion_id
-from tarazu.store.engine import BooksUnavailableError
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import Ledger
 
 BOOKS_RETRY_AFTER_S = 5

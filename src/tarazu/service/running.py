@@ -1,5 +1,6 @@
 """One running process of the service: its books, its backends, and what serves completions from them."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 
@@ -11,6 +12,7 @@ from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
 from tarazu.service.identifiers import now_ms
 from tarazu.service.pools import LocalAddresses, make_pools
+from tarazu.service.upkeep import keep_up
 from tarazu.store.ledger import Ledger
 
 
@@ -44,9 +46,11 @@ class Service:
     async def start(self) -> None:
         """Begin to work on the books."""
         self.ledger.start()
+        self._upkeep = asyncio.create_task(keep_up(self.ledger))
 
     async def stop(self) -> None:
         """Finish what waits for the books, and close all connections."""
+        self._upkeep.cancel()
         await self.ledger.stop()
         self._http.close()
         self._engine.dispose()

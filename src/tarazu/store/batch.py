@@ -5,7 +5,7 @@ processes cannot deadlock. The number of statements does not grow with the batch
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
@@ -15,7 +15,8 @@ from tarazu.domain.admission import Caller, Decision, admit, identify
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState, give_back
 from tarazu.domain.errors import Refusal
-from tarazu.store.engine import BooksUnavailableError, books_errors
+from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.engine import books_errors
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
 from tarazu.store.rows import (
@@ -30,7 +31,7 @@ from tarazu.store.rows import (
 from tarazu.store.schema import accounts, daily_usage, keys, requests
 from tarazu.store.upsert import upsert
 
-_LOCK_ACCOUNTS = (
+_FIND_ACCOUNTS = (
     select_accounts()
     .where(
         or_(
@@ -39,20 +40,20 @@ _LOCK_ACCOUNTS = (
         )
     )
     .order_by(accounts.c.id)
-    .with_for_update()
 )
-_LOCK_KEYS = (
-    select_keys().where(keys.c.id.in_(bindparam("key_ids", expanding=True))).order_by(keys.c.id).with_for_update()
-)
+_LOCK_ACCOUNTS = _FIND_ACCOUNTS.with_for_update()
+_FIND_KEYS = select_keys().where(keys.c.id.in_(bindparam("key_ids", expanding=True))).order_by(keys.c.id)
+_LOCK_KEYS = _FIND_KEYS.with_for_update()
 _LOCK_HOLDS = (
     select_holds()
     .where(requests.c.id.in_(bindparam("request_ids", expanding=True)))
+    .where(requests.c.period.in_(bindparam("periods", expanding=True)))
     .where(requests.c.state == RequestState.HELD)
     .order_by(requests.c.id)
     .with_for_update()
 )
 _OVERDUE = (
-    select(requests.c.id, requests.c.account_id)
+    select(requests.c.id, requests.c.account_id, requests.c.period)
     .where(requests.c.state == RequestState.HELD)
     .where(requests.c.deadline_ms < bindparam("now_ms"))
     .order_by(requests.c.deadline_ms)
@@ -78,6 +79,7 @@ _STORE_HOLD = insert(requests)
 _STORE_END = (
     update(requests)
     .where(requests.c.id == bindparam("request_id"))
+    .where(requests.c.period == bindparam("request_period"))
     .where(requests.c.state == RequestState.HELD)
     .values(
         state=bindparam("new_state"),
@@ -124,7 +126,7 @@ class _Page:
     """The rows that one batch works on: read and locked at the start, changed in memory, stored at the end."""
 
     def __init__(
-        self, connection: Connection, operations: Iterable[Operation], catalogue: Catalogue, now_ms: int
+        self, connection: Connection, operations: Sequence[Operation], catalogue: Catalogue, now_ms: int
     ) -> None:
         self._connection = connection
         self._catalogue = catalogue
@@ -166,32 +168,34 @@ class _Page:
         if usage := self._usage():
             self._connection.execute(upsert(self._connection, daily_usage, adding=_USAGE_FIGURES), usage)
 
-    def _read(self, operations: Iterable[Operation]) -> None:
-        key_ids, account_ids, request_ids = set(), set(), set()
-        admits = False
+    def _read(self, operations: Sequence[Operation]) -> None:
+        key_ids: set[str] = set()
+        ends: list[End] = []
         for operation in operations:
             if isinstance(operation, Admit):
                 key_ids.add(operation.asked.key.id)
-                admits = True
             elif isinstance(operation, Identify):
                 key_ids.add(operation.key.id)
             elif isinstance(operation, End):
-                account_ids.add(operation.account_id)
-                request_ids.add(operation.request_id)
+                ends.append(operation)
+        only_reads = all(isinstance(operation, Identify) for operation in operations)
         self._accounts: dict[str, Account] = {}
         self._keys: dict[str, Key] = {}
         self._holds: dict[str, Hold] = {}
         self._changed_accounts: set[str] = set()
         self._changed_keys: set[str] = set()
-        if key_ids or account_ids:
-            ids = {"account_ids": list(account_ids), "key_ids": list(key_ids)}
-            self._accounts = {row[0]: account_of(row) for row in self._connection.execute(_LOCK_ACCOUNTS, ids)}
+        if key_ids or ends:
+            ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
+            query = _FIND_ACCOUNTS if only_reads else _LOCK_ACCOUNTS
+            self._accounts = {row[0]: account_of(row) for row in self._connection.execute(query, ids)}
         if key_ids:
-            ids = {"key_ids": list(key_ids)}
-            self._keys = {row[0]: key_of(row) for row in self._connection.execute(_LOCK_KEYS, ids)}
-        if request_ids:
-            ids = {"request_ids": list(request_ids)}
+            query = _FIND_KEYS if only_reads else _LOCK_KEYS
+            rows = self._connection.execute(query, {"key_ids": list(key_ids)})
+            self._keys = {row[0]: key_of(row) for row in rows}
+        if ends:
+            ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
             self._holds = {row[0]: hold_of(row) for row in self._connection.execute(_LOCK_HOLDS, ids)}
+        admits = any(isinstance(operation, Admit) for operation in operations)
         self._intake = read_intake(self._connection) if admits else Intake()
 
     def _caller(self, key_id: str) -> Caller | None:
@@ -216,6 +220,7 @@ class _Page:
     def _end_row(self, end: End) -> dict[str, Any]:
         return {
             "request_id": end.request_id,
+            "request_period": end.period,
             "new_state": end.state.value,
             "now_ms": self._now_ms,
             "new_tries": end.tries,
@@ -256,8 +261,8 @@ def _work(connection: Connection, operation: Work, now_ms: int) -> Any:
 
 def _overdue(connection: Connection, now_ms: int) -> list[End]:
     return [
-        End(request_id=request_id, account_id=account_id, state=RequestState.SWEPT)
-        for request_id, account_id in connection.execute(_OVERDUE, {"now_ms": now_ms})
+        End(request_id=request_id, account_id=account_id, period=period, state=RequestState.SWEPT)
+        for request_id, account_id, period in connection.execute(_OVERDUE, {"now_ms": now_ms})
     ]
 
 

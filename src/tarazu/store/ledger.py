@@ -20,8 +20,9 @@ from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.batch import run_batch
-from tarazu.store.engine import BooksUnavailableError, transaction
+from tarazu.store.engine import transaction
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work, needs_disk
 
 BATCH_MAX = 256
@@ -111,6 +112,7 @@ class Ledger:
             End(
                 request_id=hold.request_id,
                 account_id=hold.account_id,
+                period=hold.period,
                 state=RequestState.CHARGED,
                 tries=tries,
                 prompt_tokens=prompt_tokens,
@@ -121,7 +123,13 @@ class Ledger:
 
     def release(self, hold: Hold, *, tries: int) -> None:
         """Give a hold's credits back soon; nobody waits for it. Where the books fail, the sweep does it."""
-        end = End(request_id=hold.request_id, account_id=hold.account_id, state=RequestState.RELEASED, tries=tries)
+        end = End(
+            request_id=hold.request_id,
+            account_id=hold.account_id,
+            period=hold.period,
+            state=RequestState.RELEASED,
+            tries=tries,
+        )
         try:
             self._put(_Call(end, None))
         except BooksUnavailableError as error:

@@ -8,9 +8,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 
-from tarazu.store.engine import BooksUnavailableError, transaction
+from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.engine import transaction
 from tarazu.store.revision import HEAD
 
+MIGRATION_LOCK = 0x7472_617A
+"""The number of PostgreSQL's advisory lock that whoever migrates holds; any number does that nobody else uses."""
 SCRIPTS = Path(__file__).with_name("migrations")
 
 
@@ -23,6 +26,8 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
         BooksUnavailableError: the database failed, or was made by a newer release.
     """
     with transaction(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
         before = MigrationContext.configure(connection).get_current_revision()
         if before == HEAD:
             return before, HEAD

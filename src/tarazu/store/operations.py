@@ -31,6 +31,7 @@ class End(Struct, frozen=True, kw_only=True):
 
     request_id: str
     account_id: str
+    period: str
     state: Literal[RequestState.CHARGED, RequestState.RELEASED, RequestState.SWEPT]
     tries: int = 0
     prompt_tokens: int = 0

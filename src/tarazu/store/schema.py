@@ -70,13 +70,13 @@ requests = Table(
     "requests",
     metadata,
     Column("id", String, primary_key=True),
+    Column("period", String(7), primary_key=True),
     Column("account_id", ForeignKey("accounts.id"), nullable=False),
     Column("key_id", ForeignKey("keys.id"), nullable=False),
     Column("model_id", String, nullable=False),
     Column("credits", BigInteger, nullable=False),
     Column("source", String, nullable=False),
     Column("state", String, nullable=False),
-    Column("period", String(7), nullable=False),
     Column("day", String(10), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("deadline_ms", BigInteger, nullable=False),
@@ -95,8 +95,12 @@ requests = Table(
         postgresql_where=text("state = 'held'"),
     ),
     Index("ix_requests_account_id_created_at_ms", "account_id", "created_at_ms"),
+    postgresql_partition_by="LIST (period)",
 )
-"""One row a request: a hold that ends once, as `charged`, `released` or `swept`. No prompt, no reply."""
+"""One row a request: a hold that ends once, as `charged`, `released` or `swept`. No prompt, no reply.
+
+On PostgreSQL it is cut by month, so that old months can go once they are in the daily usage; hence `period` in the key.
+"""
 
 topups = Table(
     "topups",

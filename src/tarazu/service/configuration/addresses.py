@@ -8,7 +8,8 @@ API_PATH = "/api/v1"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)", re.DOTALL)
-_POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://", re.ASCII)
+_POSTGRESQL = re.compile(r"postgresql://[!-~]*", re.ASCII)
+_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgresql://USER@HOST/DATABASE"'
 
 
 def base_address_fault(url: str, *, must_not_end_with: str) -> str | None:
@@ -38,11 +39,26 @@ def base_address_fault(url: str, *, must_not_end_with: str) -> str | None:
 
 def database_fault(url: str) -> str | None:
     """Tell what is wrong with the URL of the books; None: nothing."""
-    if _POSTGRESQL.match(url):
-        return 'PostgreSQL is not supported yet; use "sqlite:///PATH"'
+    if _POSTGRESQL.fullmatch(url):
+        return _postgresql_fault(url)
     sqlite = _SQLITE.fullmatch(url)
     if sqlite is None:
-        return 'expected "sqlite:///PATH", the path of a file, as in "sqlite:///tarazu.db"'
+        return _EXPECTED
     if sqlite["path"] == ":memory:":
         return 'expected the path of a file, as in "sqlite:///tarazu.db": books in memory are lost with the process'
     return None
+
+
+def _postgresql_fault(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        has_password = bool(parts.password) or "password=" in parts.query
+        has_database = parts.port != 0 and len(parts.path) > 1
+    except ValueError:
+        return "the host or port of the database is malformed"
+    if has_password:
+        return (
+            "a password must not stand in this file; leave it out and put it in the environment variable PGPASSWORD, "
+            "in a file that PGPASSFILE names, or put the whole URL in TARAZU_DATABASE_URL"
+        )
+    return None if has_database else _EXPECTED

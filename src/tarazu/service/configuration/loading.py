@@ -20,6 +20,8 @@ from tarazu.service.configuration.schema import DatabaseSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
 
 CONFIGURATION_VARIABLE = "TARAZU_CONFIG"
+DATABASE_VARIABLE = "TARAZU_DATABASE_URL"
+"""Stands above [database] url; a password may be in it."""
 CONFIGURATION_FILE = Path("tarazu.toml")
 CONFIGURATION_BYTES_MAX = 1_048_576
 DEMO_FILE = "demo.toml"
@@ -59,7 +61,7 @@ def load(
     configuration = Configuration(
         path=path,
         server=_server(document, findings),
-        database_url=_database_url(document, findings),
+        database_url=_database_url(document, environ, findings),
         catalogue=read_catalogue(document, surroundings, findings),
     )
     findings.raise_if_any()
@@ -117,11 +119,11 @@ def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:
     return replace(server, public_url=server.public_url.rstrip("/"))
 
 
-def _database_url(document: dict[str, Any], findings: Findings) -> str:
+def _database_url(document: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> str:
     url = read_section(DatabaseSection, document.get("database", {}), ("database",), findings).url
     if fault := database_fault(url):
         findings.add(("database", "url"), fault)
-    return url
+    return environ.get(DATABASE_VARIABLE) or url
 
 
 def _fail(file: str, line: int | None, reason: str) -> NoReturn:

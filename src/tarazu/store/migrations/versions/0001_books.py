@@ -68,13 +68,13 @@ def _requests() -> None:
     op.create_table(
         "requests",
         sa.Column("id", sa.String, nullable=False),
+        sa.Column("period", sa.String(7), nullable=False),
         sa.Column("account_id", sa.String, nullable=False),
         sa.Column("key_id", sa.String, nullable=False),
         sa.Column("model_id", sa.String, nullable=False),
         sa.Column("credits", sa.BigInteger, nullable=False),
         sa.Column("source", sa.String, nullable=False),
         sa.Column("state", sa.String, nullable=False),
-        sa.Column("period", sa.String(7), nullable=False),
         sa.Column("day", sa.String(10), nullable=False),
         sa.Column("created_at_ms", sa.BigInteger, nullable=False),
         sa.Column("deadline_ms", sa.BigInteger, nullable=False),
@@ -82,14 +82,17 @@ def _requests() -> None:
         sa.Column("tries", sa.Integer),
         sa.Column("prompt_tokens", sa.BigInteger),
         sa.Column("completion_tokens", sa.BigInteger),
-        sa.PrimaryKeyConstraint("id", name="pk_requests"),
+        sa.PrimaryKeyConstraint("id", "period", name="pk_requests"),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_requests_account_id"),
         sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name="fk_requests_key_id"),
         sa.CheckConstraint("credits >= 0", name=op.f("ck_requests_credits")),
         sa.CheckConstraint("source IN ('plan', 'api_balance')", name=op.f("ck_requests_source")),
         sa.CheckConstraint("state IN ('held', 'charged', 'released', 'swept')", name=op.f("ck_requests_state")),
         sa.CheckConstraint("(state = 'held') = (ended_at_ms IS NULL)", name=op.f("ck_requests_ended")),
+        postgresql_partition_by="LIST (period)",
     )
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("CREATE TABLE requests_default PARTITION OF requests DEFAULT")
     op.create_index(
         "ix_requests_held_deadline_ms",
         "requests",

@@ -1,0 +1,5 @@
+"""The one error by which everyone above learns that the books cannot be used."""
+
+
+class BooksUnavailableError(Exception):
+    """The database cannot be reached or take a write now; nothing was changed."""

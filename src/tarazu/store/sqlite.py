@@ -1,0 +1,59 @@
+"""Books in one SQLite file, in WAL mode."""
+
+from typing import Any
+
+import pysqlite3.dbapi2
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.pool import QueuePool
+
+from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.transaction_options import READ_ONLY, RELAXED
+
+BUSY_TIMEOUT_MS = 5_000
+CONNECTIONS_MAX = 4
+LEAST_VERSION = (3, 51, 3)
+"""Versions 3.7.0 to 3.51.2 can corrupt a database in WAL mode when it is reset while another process writes."""
+
+
+def sqlite_engine(url: URL) -> Engine:
+    """Make an engine for the file.
+
+    Raises:
+        BooksUnavailableError: the URL names no file, or the SQLite library is too old.
+    """
+    if not url.database or ":memory:" in url.database:
+        # Each connection would have books of its own.
+        raise BooksUnavailableError("database.url must name a file, for example sqlite:///tarazu.db.")
+    if pysqlite3.dbapi2.sqlite_version_info < LEAST_VERSION:
+        raise BooksUnavailableError(
+            f"SQLite {pysqlite3.dbapi2.sqlite_version} can corrupt its files; "
+            "Tarazu needs 3.51.3 or newer: pip install --upgrade pysqlite3."
+        )
+    engine = create_engine(
+        url,
+        module=pysqlite3.dbapi2,
+        poolclass=QueuePool,
+        pool_size=CONNECTIONS_MAX,
+        max_overflow=0,
+        pool_timeout=BUSY_TIMEOUT_MS / 1_000,
+        hide_parameters=True,  # an error's text may reach a log
+        connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1_000},
+    )
+    event.listen(engine, "connect", _guard)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _guard(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves, see below
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    connection.exec_driver_sql(f"PRAGMA synchronous = {'NORMAL' if options.get(RELAXED) else 'FULL'}")
+    # A writer takes the lock at once: what it reads cannot change before it writes.
+    connection.exec_driver_sql("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
