@@ -11,7 +11,7 @@ from tarazu.api.objects import ApiCredits, CallingKey, PayAsYouGo, RateLimitStat
 from tarazu.domain.admission import Caller
 from tarazu.domain.calendar import iso_time, period_of
 from tarazu.domain.catalogue import NO_PLAN, Catalogue
-from tarazu.domain.credits import in_period, quota_remaining
+from tarazu.domain.credits import in_period, quota_limit, quota_remaining
 from tarazu.domain.rate_limit import binding_limit
 from tarazu.store.ledger import Ledger
 
@@ -38,7 +38,7 @@ def _usage(caller: Caller, catalogue: Catalogue, now_ms: int) -> UsageObject:
         period=account.period,
         api_credits=ApiCredits(
             used=account.used,
-            limit=0 if plan is None else plan.monthly_credits,
+            limit=quota_limit(plan),
             remaining=quota_remaining(account, plan),
         ),
         pay_as_you_go=PayAsYouGo(balance=account.balance),

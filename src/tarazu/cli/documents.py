@@ -7,7 +7,7 @@ from msgspec import Struct
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
-from tarazu.domain.credits import quota_remaining
+from tarazu.domain.credits import quota_limit, quota_remaining
 
 if TYPE_CHECKING:
     from tarazu.service.provisioning import IssuedKey
@@ -41,7 +41,7 @@ class AccountDocument(Struct, frozen=True, kw_only=True):
             status=account.status.value,
             period=account.period,
             used=account.used,
-            limit=0 if plan is None else plan.monthly_credits,
+            limit=quota_limit(plan),
             remaining=quota_remaining(account, plan),
             balance=account.balance,
             created_at=iso_time(account.created_at_ms),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key
 from tarazu.domain.calendar import day_of, iso_time, minute_of, period_of, seconds_until
 from tarazu.domain.catalogue import Catalogue, Model, Plan
-from tarazu.domain.credits import Hold, in_period, source_for, take
+from tarazu.domain.credits import Hold, in_period, quota_limit, source_for, take
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest
@@ -149,7 +149,7 @@ def _exhausted(account: Account, plan: Plan | None, model: Model) -> Refusal:
         details=ExhaustedDetails(
             period=account.period,
             used=account.used,
-            limit=0 if plan is None else plan.monthly_credits,
+            limit=quota_limit(plan),
             cost=model.credits,
             api_credit_balance=account.balance,
         ),

@@ -54,9 +54,14 @@ def in_period(account: Account, period: str) -> Account:
     return replace(account, period=period, used=0) if period > account.period else account
 
 
+def quota_limit(plan: Plan | None) -> int:
+    """Tell the monthly quota; without a plan it is 0."""
+    return 0 if plan is None else plan.monthly_credits
+
+
 def quota_remaining(account: Account, plan: Plan | None) -> int:
     """Count the credits left of the monthly quota; never negative, also after a change to a smaller plan."""
-    return 0 if plan is None else max(0, plan.monthly_credits - account.used)
+    return max(0, quota_limit(plan) - account.used)
 
 
 def source_for(account: Account, plan: Plan | None, cost: int) -> Source | None:
