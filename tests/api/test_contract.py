@@ -1,5 +1,6 @@
 """Schemathesis against the running service: what it answers is what the contract says, for any request."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ CASES_OF_ONE_OPERATION = 1_700
 CHAINS = 60
 """Sequences of requests in which one answer leads to the next request."""
 TIMEOUT_S = 600
+HOOKS = Path(__file__).parents[1] / "support/schemathesis_hooks.py"
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 
@@ -39,6 +41,7 @@ def test_every_answer_is_as_the_contract_says(
             capture_output=True,
             text=True,
             cwd=tmp_path,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": str(HOOKS)},
             check=False,
         )
         assert run.returncode == 0, run.stdout + run.stderr

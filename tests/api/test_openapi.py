@@ -35,7 +35,7 @@ OBJECTS = {
 """The specification's tables of members, and the schemas that hold them."""
 RATE_LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 STATUSES = {
-    "createChatCompletion": "200 400 401 402 403 404 408 413 415 422 429 502 503",
+    "createChatCompletion": "200 400 401 402 403 404 408 409 413 415 422 429 502 503",
     "listModels": "200 401 403 503",
     "retrieveModel": "200 401 403 404 503",
     "getUsage": "200 401 403 503",
@@ -108,7 +108,7 @@ def test_headers(answer: OperationAnswer) -> None:
     headers = set(answer.response["headers"])
     assert "X-Request-Id" in headers
     assert ("WWW-Authenticate" in headers) == (answer.status == "401")
-    assert ("Retry-After" in headers) == (answer.status in ("429", "503"))
+    assert ("Retry-After" in headers) == (answer.status in ("409", "429", "503"))
     reached_the_windows = answer.operation_id == "createChatCompletion" and answer.status not in ("401", "403", "503")
     assert (headers & RATE_LIMIT_HEADERS) == (RATE_LIMIT_HEADERS if reached_the_windows else set())
 
@@ -127,8 +127,9 @@ def test_examples_of_headers() -> None:
 def test_examples_of_requests() -> None:
     """Every example of a body and of a parameter is valid."""
     body = media(operations()["createChatCompletion"]["requestBody"])
-    (parameter,) = operations()["retrieveModel"]["parameters"]
-    for owner in (body, parameter):
+    parameters = [found for operation in operations().values() for found in operation.get("parameters", [])]
+    assert [parameter["name"] for parameter in parameters] == ["Idempotency-Key", "model_id"]
+    for owner in (body, *parameters):
         assert owner["examples"]
         for example in owner["examples"].values():
             validator(owner["schema"]).validate(example["value"])

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tarazu.domain.accounts import AccountStatus, Intake
 from tarazu.domain.admission import Caller, Decision, admit
 from tarazu.domain.catalogue import Catalogue, Offer
-from tarazu.domain.credits import Source, give_back
+from tarazu.domain.credits import Hold, Source, give_back
 from tarazu.domain.errors import Error, Refusal
 from tests.support.values import (
     DAY_MS,
@@ -109,6 +109,7 @@ def test_each_hold_moves_its_price_once_and_from_one_source(
         if isinstance(hold, Refusal):
             assert (after.period, after.used, after.balance) == (before.period, before.used, before.balance)
             continue
+        assert isinstance(hold, Hold)
         used_before = before.used if after.period == before.period else 0
         assert hold.credits == catalogue.models[hold.model_id].credits
         assert (after.used - used_before, before.balance - after.balance) == (

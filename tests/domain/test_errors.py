@@ -46,7 +46,9 @@ def test_plain_string_errors_have_a_status_and_no_code() -> None:
         "NOT_FOUND": 404,
         "METHOD_NOT_ALLOWED": 405,
         "REQUEST_TIMEOUT": 408,
+        "IDEMPOTENCY_KEY_RUNNING": 409,
         "UNSUPPORTED_MEDIA_TYPE": 415,
+        "IDEMPOTENCY_KEY_REUSED": 422,
         "INTERNAL": 500,
     }
 

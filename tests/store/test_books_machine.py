@@ -18,13 +18,14 @@ from tarazu.domain.accounts import AccountStatus, Intake
 from tarazu.domain.catalogue import Offer
 from tarazu.domain.credits import RequestState
 from tarazu.domain.errors import Refusal
+from tarazu.domain.idempotency import Replay, idempotency_of
 from tarazu.store.accounts import find_account, update_account
 from tarazu.store.intake import write_intake
 from tarazu.store.keys import revoke_key
 from tarazu.store.operations import Admit, End, Operation, Sweep, Work
 from tarazu.store.topups import insert_topup
 from tests.support.books import make_topup, open_books
-from tests.support.ledger_model import LedgerModel
+from tests.support.ledger_model import LedgerModel, reply_of
 from tests.support.stores import Store
 from tests.support.values import (
     DAY_MS,
@@ -58,10 +59,13 @@ SHRINKING_MAX_S = 600
 
 account_ids = st.sampled_from(sorted(ACCOUNTS))
 key_numbers = st.sampled_from(sorted(KEYS))
+sendings = st.none() | st.tuples(st.sampled_from("ab"), st.sampled_from([b"{}", b"{}", b"[]"]))
+"""An idempotency key with a body, or none."""
 admissions = st.tuples(
     st.just("admit"),
     key_numbers,
     st.lists(st.sampled_from(["small", "large", "free", "large", "small", "gone"]), min_size=1, max_size=8),
+    sendings,
 )
 endings = st.tuples(
     st.sampled_from(["end_held", "end_held", "end_any"]),
@@ -101,6 +105,7 @@ class BooksMachine(RuleBasedStateMachine):
         self.model = LedgerModel(prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE)
         self.batch: list[tuple[Operation, Expect]] = []
         self.requests = 0
+        self.idempotency_keys: dict[str, str] = {}
         for id_, plan in ACCOUNTS.items():
             self.books.add(make_account(id=id_, plan=plan, period="2030-01"))
             self.model.add_account(id_, plan, "2030-01")
@@ -160,14 +165,21 @@ class BooksMachine(RuleBasedStateMachine):
             " FROM daily_usage ORDER BY 1, 2, 3, 4"
         ) == [(*key, *figures) for key, figures in sorted(model.usage.items())]
 
+        assert rows("SELECT account_id, key, request_id, created_at_ms, reply FROM idempotency_keys ORDER BY 1, 2") == [
+            (*place, row["request"], row["created_ms"], row["reply"]) for place, row in sorted(model.kept.items())
+        ]
+
     # What a batch is made of: each adds an operation, and what it does to the model.
 
-    def _admit(self, number: int, models: list[str]) -> None:
+    def _admit(self, number: int, models: list[str], sent: tuple[str, bytes] | None) -> None:
+        idempotency = None if sent is None else idempotency_of(*sent)
         for model in models:
             self.requests += 1
-            asked = make_asked(number, model, request_id=f"req_{self.requests:06}")
+            asked = make_asked(number, model, request_id=f"req_{self.requests:06}", idempotency=idempotency)
+            if idempotency is not None:
+                self.idempotency_keys[asked.request_id] = idempotency.key
             self._add(
-                Admit(asked), partial(self.model.admit, asked.request_id, asked.key.id, model, self.books.clock())
+                Admit(asked), partial(self.model.admit, asked.request_id, asked.key.id, model, self.books.clock(), sent)
             )
 
     def _end_held(self, place: int, state: RequestState, tokens: tuple[int, int]) -> None:
@@ -187,6 +199,8 @@ class BooksMachine(RuleBasedStateMachine):
             state=state,  # type: ignore[arg-type]
             prompt_tokens=tokens[0],
             completion_tokens=tokens[1],
+            idempotency_key=self.idempotency_keys.get(request_id),
+            reply=reply_of(request_id) if state is RequestState.CHARGED else None,
         )
         self._add(end, lambda: self.model.end(request_id, state.value, tokens))
 
@@ -252,12 +266,14 @@ def _turn(operation: Operation) -> int:
 
 
 def _outcome(answer: Any) -> Any:
-    """Reduce an answer to what the model says: a hold's source, a refusal's code, an exception's type."""
+    """Reduce an answer to what the model says: a hold's source, a reply, a refusal's code, an exception's type."""
     if isinstance(answer, BaseException):
         return type(answer)
     outcome = getattr(answer, "outcome", answer)
     if isinstance(outcome, Refusal):
-        return outcome.error.value.code
+        return outcome.error.value.code or outcome.error.name
+    if isinstance(outcome, Replay):
+        return outcome.reply
     return getattr(outcome, "source", outcome)
 
 

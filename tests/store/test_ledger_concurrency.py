@@ -39,7 +39,7 @@ async def admit_at_once(ledgers: Sequence[Ledger], count: int, keys: int = 1) ->
 
 def count_errors(decisions: Sequence[Decision]) -> dict[Error | None, int]:
     """Count the outcomes: None stands for an admission."""
-    errors = [None if isinstance(each.outcome, Hold) else each.outcome.error for each in decisions]
+    errors = [None if isinstance(each.outcome, Hold) else refused(each).error for each in decisions]
     return {error: errors.count(error) for error in errors}
 
 

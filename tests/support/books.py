@@ -55,13 +55,20 @@ def charge(hold: Hold, **changes: Any) -> End:
         tries=1,
         prompt_tokens=10,
         completion_tokens=20,
+        idempotency_key=hold.idempotency_key,
     )
     return replace(end, **changes)
 
 
 def release(hold: Hold) -> End:
     """Make the operation that releases a hold."""
-    return End(request_id=hold.request_id, account_id=hold.account_id, period=hold.period, state=RequestState.RELEASED)
+    return End(
+        request_id=hold.request_id,
+        account_id=hold.account_id,
+        period=hold.period,
+        state=RequestState.RELEASED,
+        idempotency_key=hold.idempotency_key,
+    )
 
 
 class Books:
@@ -169,7 +176,7 @@ class Books:
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """Read everything, to tell that nothing has changed."""
-        tables = ("accounts", "keys", "requests", "topups", "daily_usage", "intake")
+        tables = ("accounts", "keys", "requests", "topups", "daily_usage", "idempotency_keys", "intake")
         return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables}  # noqa: S608 - fixed names
 
 

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.support.values import MINUTE_MS
+from tests.support.values import DAY_MS, MINUTE_MS
 
 ZONE_OFFSET = timedelta(hours=3, minutes=30)
 HOLD_MS = 90_000
 """Time-out of the models (60 s) and time to settle (30 s)."""
 
 Row = dict[str, Any]
+
+
+def reply_of(request_id: str) -> bytes:
+    """Write the reply that a request is charged with."""
+    return f"reply to {request_id}".encode()
 
 
 @dataclass
@@ -30,6 +35,8 @@ class LedgerModel:
     requests: dict[str, Row] = field(default_factory=dict)
     usage: dict[tuple[str, str, str, str], list[int]] = field(default_factory=dict)
     references: set[str] = field(default_factory=set)
+    kept: dict[tuple[str, str], Row] = field(default_factory=dict)
+    """What was sent with an idempotency key, by account and key."""
     stopped: bool = False
 
     def add_account(self, id_: str, plan: str | None, period: str) -> None:
@@ -73,10 +80,11 @@ class LedgerModel:
         return True
 
     def sweep(self, now_ms: int) -> int:
-        """Give back what is overdue."""
+        """Give back what is overdue, and forget the idempotency keys of yesterday."""
         overdue = [id_ for id_, row in self.requests.items() if row["state"] == "held" and row["deadline_ms"] < now_ms]
         for id_ in overdue:
             self.end(id_, "swept")
+        self.kept = {place: row for place, row in self.kept.items() if row["created_ms"] > now_ms - DAY_MS}
         return len(overdue)
 
     def end(self, request_id: str, state: str, tokens: tuple[int, int] = (0, 0)) -> bool:
@@ -85,6 +93,7 @@ class LedgerModel:
         if request["state"] != "held":
             return False
         request["state"] = state
+        self._end_key(request_id, state)
         account = self.accounts[request["account"]]
         if state == "charged":
             place = (request["account"], request["day"], request["key"], request["model"])
@@ -97,8 +106,20 @@ class LedgerModel:
             account["used"] -= request["credits"]
         return True
 
-    def admit(self, request_id: str, key_id: str, model: str, now_ms: int) -> str:
-        """Decide on a request; answer with the source of its hold, or with the code of the refusal."""
+    def _end_key(self, request_id: str, state: str) -> None:
+        for place, row in list(self.kept.items()):
+            if row["request"] == request_id and state == "charged":
+                row["reply"] = reply_of(request_id)
+            elif row["request"] == request_id:
+                del self.kept[place]
+
+    def admit(
+        self, request_id: str, key_id: str, model: str, now_ms: int, sent: tuple[str, bytes] | None
+    ) -> str | bytes:
+        """Decide on a request, `sent` with an idempotency key and a body, or without a key.
+
+        Answer with the source of its hold, with the reply of an earlier one, or with the code of the refusal.
+        """
         key = self.keys[key_id]
         account = self.accounts[key["account"]]
         if key["revoked"]:
@@ -110,11 +131,26 @@ class LedgerModel:
         quota, per_minute = self.plans.get(account["plan"] or "", (None, self.payg_per_minute))
         if not self._take_places(account, key, per_minute, now_ms // MINUTE_MS):
             return "rate_limit_exceeded"
+        if sent is not None and (earlier := self._earlier(account, sent, now_ms)):
+            return earlier
         if quota is None and account["balance"] == 0:
             return "upgrade_required"
         if model not in self.prices:
             return "model_not_found"
-        return self._hold(request_id, account, key, model, quota, now_ms)
+        outcome = self._hold(request_id, account, key, model, quota, now_ms)
+        if sent is not None and request_id in self.requests:
+            row = {"request": request_id, "created_ms": now_ms, "reply": None, "body": sent[1]}
+            self.kept[account["id"], sent[0]] = row
+        return outcome
+
+    def _earlier(self, account: Row, sent: tuple[str, bytes], now_ms: int) -> str | bytes | None:
+        row = self.kept.get((account["id"], sent[0]))
+        if row is None or row["created_ms"] <= now_ms - DAY_MS:
+            return None
+        if row["body"] != sent[1]:
+            return "IDEMPOTENCY_KEY_REUSED"
+        reply: bytes | None = row["reply"]
+        return "IDEMPOTENCY_KEY_RUNNING" if reply is None else reply
 
     def _take_places(self, account: Row, key: Row, per_minute: int, minute: int) -> bool:
         windows = [(account, per_minute), (key, key["limit"])]

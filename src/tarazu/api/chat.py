@@ -7,13 +7,19 @@ from starlette.types import Receive, Scope, Send
 
 from tarazu.api.authorization import presented_key
 from tarazu.api.body import BodyReader
-from tarazu.api.envelope import error_body, error_headers, rate_limit_headers, send_json
+from tarazu.api.envelope import Headers, error_body, error_headers, rate_limit_headers, send_json
+from tarazu.api.idempotency import read_idempotency
 from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, CompletionUsage
 from tarazu.api.presence import unless_gone
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
-from tarazu.domain.errors import Refusal
-from tarazu.domain.prompt import read_chat_request
+from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.idempotency import Idempotency
+from tarazu.domain.prompt import ChatRequest, read_chat_request
 from tarazu.service.completion import Answer, Completion, Completions
+
+REPLAYED = (b"idempotent-replayed", b"true")
+BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
+"""What is wrong with a body is said before what is wrong with its idempotency key, up to check 11."""
 
 
 class ChatEndpoint:
@@ -34,7 +40,8 @@ class ChatEndpoint:
         if isinstance(body, Refusal):  # what has not been read of it stays unread
             await self._send(send, await self._completions.complete(key, body))
             return
-        answer = await unless_gone(receive, self._completions.complete(key, read_chat_request(body)))
+        request, idempotency = _request(scope["headers"], body)
+        answer = await unless_gone(receive, self._completions.complete(key, request, idempotency))
         if answer is not None:
             await self._send(send, answer)
 
@@ -44,7 +51,17 @@ class ChatEndpoint:
             headers += error_headers(answer.outcome)
             await send_json(send, answer.outcome.error.value.status, error_body(answer.outcome), headers)
         else:
+            headers += [REPLAYED] if answer.is_replay else []
             await send_json(send, HTTPStatus.OK, _chat_completion(answer.outcome), headers)
+
+
+def _request(headers: Headers, body: bytes) -> tuple[ChatRequest | Refusal, Idempotency | None]:
+    request, idempotency = read_chat_request(body), read_idempotency(headers, body)
+    if not isinstance(idempotency, Refusal):
+        return request, idempotency
+    if isinstance(request, Refusal) and request.error in BEFORE_THE_KEY:
+        return request, None
+    return idempotency, None
 
 
 def _chat_completion(completion: Completion) -> ChatCompletion:

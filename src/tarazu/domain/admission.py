@@ -14,6 +14,7 @@ from tarazu.domain.calendar import day_of, iso_time, minute_of, period_of, secon
 from tarazu.domain.catalogue import Catalogue, Model, Plan
 from tarazu.domain.credits import Hold, in_period, quota_limit, source_for, take
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
+from tarazu.domain.idempotency import Earlier, Idempotency, Replay, answer_from
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest
 from tarazu.domain.rate_limit import RateLimit, binding_limit, in_minute, take_place
@@ -28,6 +29,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     request_id: str
     key: PresentedKey
     request: ChatRequest | Refusal
+    idempotency: Idempotency | None = None
 
 
 class Caller(Struct, frozen=True):
@@ -43,7 +45,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     `caller` is None when nothing changed. `rate_limit` is None when the request did not reach row 7.
     """
 
-    outcome: Hold | Refusal
+    outcome: Hold | Replay | Refusal
     caller: Caller | None = None
     rate_limit: RateLimit | None = None
 
@@ -65,10 +67,18 @@ def usable_models(caller: Caller, catalogue: Catalogue) -> tuple[Model, ...]:
     return tuple(catalogue.usable_models(catalogue.offer(account.plan), caller.key.models))
 
 
-def admit(asked: Asked, caller: Caller | None, intake: Intake, catalogue: Catalogue, now_ms: int) -> Decision:
-    """Answer with a hold on the credits, or with the first refusal that applies.
+def admit(
+    asked: Asked,
+    caller: Caller | None,
+    intake: Intake,
+    catalogue: Catalogue,
+    now_ms: int,
+    earlier: Earlier | None = None,
+) -> Decision:
+    """Answer with a hold on the credits, with an earlier reply, or with the first refusal that applies.
 
     `caller` holds the rows as locked by the ledger; the ones that come back must be stored with either answer.
+    `earlier` is the request that the account has sent with the same idempotency key.
     """
     identified = identify(asked.key, caller, now_ms)
     if isinstance(identified, Refusal):
@@ -85,6 +95,9 @@ def admit(asked: Asked, caller: Caller | None, intake: Intake, catalogue: Catalo
 
     if isinstance(asked.request, Refusal):
         return Decision(outcome=asked.request, caller=caller, rate_limit=limit)  # 8 to 13
+    if asked.idempotency is not None and earlier is not None:
+        # Before row 14: what has been paid for stays the caller's, also when credits have run out since.
+        return Decision(outcome=answer_from(earlier, asked.idempotency), caller=caller, rate_limit=limit)
     hold = _hold(asked, caller, catalogue, now_ms)
     if isinstance(hold, Hold):
         caller = Caller(caller.key, _charged(caller.account, hold))
@@ -115,6 +128,7 @@ def _hold(asked: Asked, caller: Caller, catalogue: Catalogue, now_ms: int) -> Ho
         day=day_of(now_ms, catalogue.zone),
         created_at_ms=now_ms,
         deadline_ms=now_ms + math.ceil((model.timeout_s + SETTLING_S) * 1_000),
+        idempotency_key=None if asked.idempotency is None else asked.idempotency.key,
     )
 
 

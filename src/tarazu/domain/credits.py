@@ -31,7 +31,8 @@ class RequestState(StrEnum):
 class Hold(Struct, frozen=True, kw_only=True):
     """Credits set aside for one request, until it is charged, released, or swept after `deadline_ms`.
 
-    `period` and `day` are those of the admission, by which the request is booked whenever it ends.
+    `period` and `day` are those of the admission, by which the request is booked whenever it ends. The idempotency
+    key is the one that the request was sent with; a hold that is read from the books does not tell it.
     """
 
     request_id: str
@@ -44,6 +45,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     day: str
     created_at_ms: int
     deadline_ms: int
+    idempotency_key: str | None = None
 
 
 def in_period(account: Account, period: str) -> Account:

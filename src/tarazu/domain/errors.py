@@ -56,9 +56,11 @@ class Error(Enum):
     NOT_FOUND = ErrorKind(404, None, "There is nothing at this path.")
     METHOD_NOT_ALLOWED = ErrorKind(405, None, "This path does not take this method. See the Allow header.")
     REQUEST_TIMEOUT = ErrorKind(408, None, "The request body did not arrive in time.")
+    IDEMPOTENCY_KEY_RUNNING = ErrorKind(409, None, "A request with this Idempotency-Key is still running.")
     UNSUPPORTED_MEDIA_TYPE = ErrorKind(
         415, None, "Send the body as Content-Type: application/json, in UTF-8, without Content-Encoding."
     )
+    IDEMPOTENCY_KEY_REUSED = ErrorKind(422, None, "This Idempotency-Key was sent before with another body.")
     INTERNAL = ErrorKind(500, None, "Something went wrong on our side.")
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from tarazu.backends.pool import Pool, PoolError, PoolReply
 from tarazu.domain.admission import Asked
 from tarazu.domain.credits import Hold, Source
 from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.idempotency import Idempotency, Replay
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest, estimate_tokens
 from tarazu.domain.rate_limit import RateLimit
@@ -20,7 +22,10 @@ BUSY_RETRY_AFTER_S = 1
 
 
 class Completion(Struct, frozen=True, kw_only=True):
-    """A reply that is paid for."""
+    """A reply that is paid for.
+
+    The books keep it for a request with an idempotency key: members may be added, with a default, and none may go.
+    """
 
     id: str
     created_at_ms: int
@@ -33,10 +38,14 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What became of a request; `rate_limit` is None when it did not reach the windows."""
+    """What became of a request; `rate_limit` is None when it did not reach the windows.
+
+    `is_replay` says that the completion is that of an earlier request, and was paid for then.
+    """
 
     outcome: Completion | Refusal
     rate_limit: RateLimit | None = None
+    is_replay: bool = False
 
 
 class Completions:
@@ -54,26 +63,34 @@ class Completions:
     def __repr__(self) -> str:
         return f"<Completions {self._in_flight} of {self._max_in_flight} in flight>"
 
-    async def complete(self, key: PresentedKey, request: ChatRequest | Refusal) -> Answer:
+    async def complete(
+        self, key: PresentedKey, request: ChatRequest | Refusal, idempotency: Idempotency | None = None
+    ) -> Answer:
         """Serve one completion. Whatever happens, its hold ends: charged, released, or swept after its deadline."""
         if self._in_flight >= self._max_in_flight:
             return Answer(outcome=busy())
         self._in_flight += 1
         try:
-            return await self._complete(key, request)
+            return await self._complete(key, request, idempotency)
         except BooksUnavailableError:
             return Answer(outcome=books_unavailable())
         finally:
             self._in_flight -= 1
 
-    async def _complete(self, key: PresentedKey, request: ChatRequest | Refusal) -> Answer:
-        asked = Asked(request_id=new_completion_id(self._clock()), key=key, request=request)
-        decision = await self._ledger.admit(asked)
-        hold = decision.outcome
-        if isinstance(hold, Refusal):
-            return Answer(outcome=hold, rate_limit=decision.rate_limit)
+    async def _complete(
+        self, key: PresentedKey, request: ChatRequest | Refusal, idempotency: Idempotency | None
+    ) -> Answer:
+        request_id = new_completion_id(self._clock())
+        decision = await self._ledger.admit(
+            Asked(request_id=request_id, key=key, request=request, idempotency=idempotency)
+        )
+        outcome = decision.outcome
+        if isinstance(outcome, Refusal):
+            return Answer(outcome=outcome, rate_limit=decision.rate_limit)
+        if isinstance(outcome, Replay):
+            return Answer(outcome=_stored(outcome.reply), rate_limit=decision.rate_limit, is_replay=True)
         assert isinstance(request, ChatRequest)
-        return Answer(outcome=await self._serve(hold, request), rate_limit=decision.rate_limit)
+        return Answer(outcome=await self._serve(outcome, request), rate_limit=decision.rate_limit)
 
     async def _serve(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
         tries = 0
@@ -86,6 +103,7 @@ class Completions:
                 tries=tries,
                 prompt_tokens=completion.prompt_tokens,
                 completion_tokens=completion.completion_tokens,
+                reply=None if hold.idempotency_key is None else _to_store(completion),
             )
         except PoolError as error:
             self._ledger.release(hold, tries=error.tries)
@@ -95,6 +113,10 @@ class Completions:
             raise
         # A hold that was swept before its charge has given its credits back: no reply for nothing.
         return completion if charged else Refusal(error=Error.UPSTREAM_ERROR)
+
+
+_to_store = msgspec.msgpack.Encoder().encode
+_stored = msgspec.msgpack.Decoder(Completion).decode
 
 
 def busy() -> Refusal:

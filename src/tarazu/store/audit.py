@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Label, Select, and_, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, Label, Select, and_, case, func, literal, or_, select, union_all
 
 from tarazu.domain.credits import RequestState, Source
-from tarazu.store.schema import accounts, daily_usage, requests, topups
+from tarazu.store.schema import accounts, daily_usage, idempotency_keys, requests, topups
 
 _KEPT = requests.c.state.in_([RequestState.HELD, RequestState.CHARGED])
 _CHARGED = requests.c.state == RequestState.CHARGED
@@ -40,6 +40,7 @@ def audit(connection: Connection, *, overdue_before_ms: int) -> AuditReport:
         *_balance(connection),
         *_daily_usage(connection),
         *_overdue(connection, overdue_before_ms),
+        *_idempotency_keys(connection),
     ]
     return AuditReport(
         accounts=connection.execute(select(func.count()).select_from(accounts)).scalar_one(),
@@ -140,6 +141,28 @@ def _overdue(connection: Connection, before_ms: int) -> Iterator[Difference]:
             subject=request_id,
             booked=deadline_ms,
             computed=before_ms,
+        )
+
+
+def _idempotency_keys(connection: Connection) -> Iterator[Difference]:
+    """A key with a reply belongs to a charged request, one without to a held one."""
+    kept = idempotency_keys.c
+    has_reply = kept.reply.is_not(None)
+    belongs = case((has_reply, RequestState.CHARGED.value), else_=RequestState.HELD.value)
+    query = (
+        select(kept.account_id, kept.request_id, has_reply)
+        .outerjoin(requests, and_(requests.c.id == kept.request_id, requests.c.period == kept.period))
+        .where(or_(requests.c.state.is_(None), requests.c.state != belongs))
+        .order_by(kept.request_id)
+    )
+    for account_id, request_id, is_answered in connection.execute(query):
+        of_state = "with a reply: charged" if is_answered else "without a reply: held"
+        yield Difference(
+            account_id=account_id,
+            figure=f"idempotency key {of_state} requests",
+            subject=request_id,
+            booked=1,
+            computed=0,
         )
 
 

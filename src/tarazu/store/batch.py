@@ -11,12 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from tarazu.domain.accounts import Account, Intake, Key
-from tarazu.domain.admission import Caller, Decision, admit, identify
+from tarazu.domain.admission import Asked, Caller, Decision, admit, identify
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState, give_back
 from tarazu.domain.errors import Refusal
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import books_errors
+from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
 from tarazu.store.rows import (
@@ -28,7 +29,7 @@ from tarazu.store.rows import (
     select_holds,
     select_keys,
 )
-from tarazu.store.schema import accounts, daily_usage, keys, requests
+from tarazu.store.schema import accounts, daily_usage, idempotency_keys, keys, requests
 from tarazu.store.upsert import upsert
 
 _FIND_ACCOUNTS = (
@@ -53,7 +54,8 @@ _LOCK_HOLDS = (
     .with_for_update()
 )
 _OVERDUE = (
-    select(requests.c.id, requests.c.account_id, requests.c.period)
+    select(requests.c.id, requests.c.account_id, requests.c.period, idempotency_keys.c.key)
+    .outerjoin(idempotency_keys, idempotency_keys.c.request_id == requests.c.id)
     .where(requests.c.state == RequestState.HELD)
     .where(requests.c.deadline_ms < bindparam("now_ms"))
     .order_by(requests.c.deadline_ms)
@@ -133,17 +135,24 @@ class _Page:
         self._now_ms = now_ms
         self._new_holds: list[Hold] = []
         self._ended: list[tuple[Hold, End]] = []
+        self._idempotency = KeyPage(connection, now_ms)
+        self._forgets_old_keys = any(isinstance(operation, Sweep) for operation in operations)
         self._read(operations)
 
     def admit(self, operation: Admit) -> Decision:
         asked = operation.asked
-        decision = admit(asked, self._caller(asked.key.id), self._intake, self._catalogue, self._now_ms)
+        caller = self._caller(asked.key.id)
+        place = _place(asked, caller)
+        earlier = None if place is None else self._idempotency.earlier(place)
+        decision = admit(asked, caller, self._intake, self._catalogue, self._now_ms, earlier)
         if decision.caller is not None:
             self._change(decision.caller.account)
             self._changed_keys.add(decision.caller.key.id)
             self._keys[decision.caller.key.id] = decision.caller.key
         if isinstance(decision.outcome, Hold):
             self._new_holds.append(decision.outcome)
+            if asked.idempotency is not None:
+                self._idempotency.take(decision.outcome, asked.idempotency.fingerprint)
         return decision
 
     def identify(self, operation: Identify) -> Caller | Refusal:
@@ -154,6 +163,7 @@ class _Page:
         if hold is None:
             return False
         self._ended.append((hold, operation))
+        self._idempotency.end(operation)
         if operation.state is not RequestState.CHARGED:
             self._change(give_back(self._accounts[hold.account_id], hold))
         return True
@@ -165,8 +175,11 @@ class _Page:
         if self._ended:
             stored = self._connection.execute(_STORE_END, [self._end_row(end) for _, end in self._ended])
             assert stored.rowcount == len(self._ended), "a hold that was locked has ended elsewhere"
+        self._idempotency.store()
         if usage := self._usage():
             self._connection.execute(upsert(self._connection, daily_usage, adding=_USAGE_FIGURES), usage)
+        if self._forgets_old_keys:
+            forget_old_keys(self._connection, self._now_ms)
 
     def _read(self, operations: Sequence[Operation]) -> None:
         key_ids: set[str] = set()
@@ -195,8 +208,10 @@ class _Page:
         if ends:
             ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
             self._holds = {row[0]: hold_of(row) for row in self._connection.execute(_LOCK_HOLDS, ids)}
-        admits = any(isinstance(operation, Admit) for operation in operations)
-        self._intake = read_intake(self._connection) if admits else Intake()
+        asked = [operation.asked for operation in operations if isinstance(operation, Admit)]
+        self._intake = read_intake(self._connection) if asked else Intake()
+        places = (_place(each, self._caller(each.key.id)) for each in asked)
+        self._idempotency.read({place for place in places if place is not None})
 
     def _caller(self, key_id: str) -> Caller | None:
         key = self._keys.get(key_id)
@@ -243,6 +258,10 @@ _USAGE_FIGURES = ("requests", "credits", "prompt_tokens", "completion_tokens")
 _USAGE_COLUMNS = ("account_id", "day", "key_id", "model_id", *_USAGE_FIGURES)
 
 
+def _place(asked: Asked, caller: Caller | None) -> Place | None:
+    return None if asked.idempotency is None or caller is None else (caller.account.id, asked.idempotency.key)
+
+
 def _work(connection: Connection, operation: Work, now_ms: int) -> Any:
     savepoint = connection.begin_nested()
     try:
@@ -261,8 +280,14 @@ def _work(connection: Connection, operation: Work, now_ms: int) -> Any:
 
 def _overdue(connection: Connection, now_ms: int) -> list[End]:
     return [
-        End(request_id=request_id, account_id=account_id, period=period, state=RequestState.SWEPT)
-        for request_id, account_id, period in connection.execute(_OVERDUE, {"now_ms": now_ms})
+        End(
+            request_id=request_id,
+            account_id=account_id,
+            period=period,
+            state=RequestState.SWEPT,
+            idempotency_key=idempotency_key,
+        )
+        for request_id, account_id, period, idempotency_key in connection.execute(_OVERDUE, {"now_ms": now_ms})
     ]
 
 

@@ -102,8 +102,12 @@ class Ledger:
             raise
         return decision
 
-    async def charge(self, hold: Hold, *, tries: int, prompt_tokens: int, completion_tokens: int) -> bool:
+    async def charge(
+        self, hold: Hold, *, tries: int, prompt_tokens: int, completion_tokens: int, reply: bytes | None = None
+    ) -> bool:
         """Turn a hold into a charge; True once that is on disk, False when the hold had ended before.
+
+        `reply` is kept with the charge under the hold's idempotency key, where it has one.
 
         Raises:
             BooksUnavailableError: the hold stays, to be released or swept.
@@ -117,6 +121,8 @@ class Ledger:
                 tries=tries,
                 prompt_tokens=prompt_tokens,
                 completion_tokens=completion_tokens,
+                idempotency_key=hold.idempotency_key,
+                reply=reply,
             )
         )
         return charged
@@ -129,6 +135,7 @@ class Ledger:
             period=hold.period,
             state=RequestState.RELEASED,
             tries=tries,
+            idempotency_key=hold.idempotency_key,
         )
         try:
             self._put(_Call(end, None))

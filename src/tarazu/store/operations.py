@@ -26,7 +26,8 @@ class Identify(Struct, frozen=True):
 class End(Struct, frozen=True, kw_only=True):
     """End a hold as a charge or a release. Answered with whether it was still held: False changes nothing.
 
-    `tries` counts the backends that were asked; the tokens are those of the reply, 0 without one.
+    `tries` counts the backends that were asked; the tokens are those of the reply, 0 without one. A charge stores
+    `reply` under the request's idempotency key; any other end frees the key.
     """
 
     request_id: str
@@ -36,10 +37,15 @@ class End(Struct, frozen=True, kw_only=True):
     tries: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    idempotency_key: str | None = None
+    reply: bytes | None = None
 
 
 class Sweep(Struct, frozen=True):
-    """End the holds whose deadline has passed, at most SWEEP_MAX. Answered with how many there were."""
+    """End the holds whose deadline has passed, at most SWEEP_MAX. Answered with how many there were.
+
+    Idempotency keys whose time is over go too, at most KEYS_SWEEP_MAX.
+    """
 
 
 class Work(Struct, frozen=True):
@@ -55,6 +61,7 @@ class Work(Struct, frozen=True):
 Operation = Admit | Identify | End | Sweep | Work
 
 SWEEP_MAX = 500
+KEYS_SWEEP_MAX = 2_000
 
 
 def needs_disk(operation: Operation) -> bool:

@@ -128,6 +128,22 @@ daily_usage = Table(
 )
 """The charged requests of a day, added up as they are charged."""
 
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("account_id", ForeignKey("accounts.id"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("fingerprint", LargeBinary(32), nullable=False),
+    Column("request_id", String, nullable=False, unique=True),
+    Column("period", String(7), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False, index=True),
+    Column("reply", LargeBinary),
+)
+"""The requests that were sent with a key, for 24 hours: without a reply while held, with it once charged.
+
+`request_id` and `period` name the row of `requests`.
+"""
+
 intake = Table(
     "intake",
     metadata,

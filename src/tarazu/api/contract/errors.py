@@ -118,9 +118,17 @@ NOTES = {
         cause="The body did not arrive in time.",
         remedy="Send the whole body at once.",
     ),
+    Error.IDEMPOTENCY_KEY_RUNNING: ErrorNote(
+        cause="A request of the account with this Idempotency-Key is still running.",
+        remedy="Retry as Retry-After says, to get its reply.",
+    ),
     Error.UNSUPPORTED_MEDIA_TYPE: ErrorNote(
         cause="The body is not declared as JSON in UTF-8, or it is compressed.",
         remedy="Send `Content-Type: application/json` and no Content-Encoding.",
+    ),
+    Error.IDEMPOTENCY_KEY_REUSED: ErrorNote(
+        cause="The account has sent this Idempotency-Key with another body within 24 hours.",
+        remedy="Send another key with another request, and the same body with the same key.",
     ),
     Error.INTERNAL: ErrorNote(
         cause="The service has a fault.",

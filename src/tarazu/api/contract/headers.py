@@ -9,6 +9,7 @@ RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 RETRY_AFTER = "Retry-After"
 WWW_AUTHENTICATE = "WWW-Authenticate"
 ALLOW = "Allow"
+REPLAYED = "Idempotent-Replayed"
 
 BEFORE_THE_WINDOWS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 """Statuses of the chat endpoint that are answered, or may be, before a request has reached the minute windows."""
@@ -52,6 +53,11 @@ HEADERS = {
         schema={"type": "string", "minLength": 1},
         example="POST",
     ),
+    REPLAYED: Header(
+        description="`true` when the answer is the stored reply of an earlier request with the same Idempotency-Key.",
+        schema={"type": "string", "const": "true"},
+        example="true",
+    ),
 }
 
 
@@ -60,7 +66,9 @@ def headers_of(status: int, *, counts_requests: bool = False) -> dict[str, Refer
     names = [REQUEST_ID]
     if counts_requests and status not in BEFORE_THE_WINDOWS:
         names += RATE_LIMIT
-    if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+    if counts_requests and status == HTTPStatus.OK:
+        names.append(REPLAYED)
+    if status in (HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
         names.append(RETRY_AFTER)
     if status == HTTPStatus.UNAUTHORIZED:
         names.append(WWW_AUTHENTICATE)

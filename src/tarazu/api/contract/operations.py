@@ -24,6 +24,7 @@ from tarazu.api.contract.texts import text
 from tarazu.api.envelope import JSON
 from tarazu.api.objects import ChatCompletion, ModelList, ModelObject, UsageObject
 from tarazu.domain.errors import Error
+from tarazu.domain.idempotency import KEY_CHARACTERS_MAX
 
 CALLER_ERRORS = (Error.MISSING_API_KEY, Error.INVALID_API_KEY, Error.ACCOUNT_UNAVAILABLE, Error.SYSTEM_STOPPED)
 """What every operation that needs a key can answer."""
@@ -33,6 +34,8 @@ CHAT_ERRORS = (
     Error.UNSUPPORTED_MEDIA_TYPE,
     Error.REQUEST_TIMEOUT,
     Error.INVALID_REQUEST,
+    Error.IDEMPOTENCY_KEY_RUNNING,
+    Error.IDEMPOTENCY_KEY_REUSED,
     Error.STREAMING_NOT_SUPPORTED,
     Error.MESSAGES_REQUIRED,
     Error.INPUT_TOO_LARGE,
@@ -81,11 +84,23 @@ def _create_chat_completion(base_url: str) -> Operation:
         counts_requests=True,
         links={"model": _link_to_model("$response.body#/model", "The model that replied.")},
     )
+    idempotency_key = Parameter(
+        name="Idempotency-Key",
+        location="header",
+        description=(
+            "Makes a retry safe: for 24 hours the same key with the same body gets the first reply again, "
+            "and is charged once."
+        ),
+        required=False,
+        schema={"type": "string", "minLength": 1, "maxLength": KEY_CHARACTERS_MAX, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+        examples={"random": Example("A random identifier", "2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d")},
+    )
     return Operation(
         operation_id="createChatCompletion",
         tags=("Chat",),
         summary="Create a chat completion",
         description=text("create_chat_completion"),
+        parameters=(idempotency_key,),
         request_body=RequestBody(
             description="A JSON object in UTF-8, at most 1 MiB, with a Content-Type that says so.",
             required=True,

@@ -85,7 +85,7 @@ class Response(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Parameter(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of the path."""
+    """A part of the path, or a header."""
 
     name: str
     location: str = field(name="in")

@@ -1,4 +1,4 @@
-"""The first books: accounts, keys, requests, top-ups, daily usage, the intake switch."""
+"""The first books: accounts, keys, requests, top-ups, daily usage, idempotency keys, the intake switch."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,7 @@ def upgrade() -> None:
     _requests()
     _topups()
     _daily_usage()
+    _idempotency_keys()
     _intake()
 
 
@@ -135,6 +136,23 @@ def _daily_usage() -> None:
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_daily_usage_account_id"),
         sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name="fk_daily_usage_key_id"),
     )
+
+
+def _idempotency_keys() -> None:
+    op.create_table(
+        "idempotency_keys",
+        sa.Column("account_id", sa.String, nullable=False),
+        sa.Column("key", sa.String(255), nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
+        sa.Column("request_id", sa.String, nullable=False),
+        sa.Column("period", sa.String(7), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("reply", sa.LargeBinary),
+        sa.PrimaryKeyConstraint("account_id", "key", name="pk_idempotency_keys"),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_idempotency_keys_account_id"),
+        sa.UniqueConstraint("request_id", name="uq_idempotency_keys_request_id"),
+    )
+    op.create_index("ix_idempotency_keys_created_at_ms", "idempotency_keys", ["created_at_ms"])
 
 
 def _intake() -> None:

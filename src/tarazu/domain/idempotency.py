@@ -1,0 +1,47 @@
+"""Idempotency keys: the same key with the same body gets the first reply again, and is charged once. Pure."""
+
+from hashlib import sha256
+
+from msgspec import Struct
+
+from tarazu.domain.errors import Error, Refusal
+
+KEPT_MS = 24 * 60 * 60 * 1_000
+"""How long a key is kept, from its first request on."""
+KEY_CHARACTERS_MAX = 255
+RUNNING_RETRY_AFTER_S = 1
+
+
+class Idempotency(Struct, frozen=True):
+    """The key that came with a request, and the SHA-256 of the body that it came with."""
+
+    key: str
+    fingerprint: bytes
+
+
+class Earlier(Struct, frozen=True, kw_only=True):
+    """The request that the account sent this key with before; without a reply it is still running."""
+
+    request_id: str
+    fingerprint: bytes
+    reply: bytes | None
+
+
+class Replay(Struct, frozen=True):
+    """The stored reply of an earlier request, to be answered again and not to be charged again."""
+
+    reply: bytes
+
+
+def idempotency_of(key: str, body: bytes) -> Idempotency:
+    """Tie a key to the body that it was sent with."""
+    return Idempotency(key, sha256(body).digest())
+
+
+def answer_from(earlier: Earlier, idempotency: Idempotency) -> Replay | Refusal:
+    """Answer a request whose key is taken."""
+    if earlier.fingerprint != idempotency.fingerprint:
+        return Refusal(error=Error.IDEMPOTENCY_KEY_REUSED)
+    if earlier.reply is None:
+        return Refusal(error=Error.IDEMPOTENCY_KEY_RUNNING, retry_after_s=RUNNING_RETRY_AFTER_S)
+    return Replay(earlier.reply)

@@ -1,0 +1,123 @@
+"""Idempotency keys in the books: read under the account's lock, kept with the hold, given their reply by the charge.
+
+A statement is run only when a request of the batch came with a key.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
+
+from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.idempotency import KEPT_MS, Earlier
+from tarazu.store.operations import KEYS_SWEEP_MAX, End
+from tarazu.store.schema import idempotency_keys as kept
+from tarazu.store.upsert import upsert
+
+Place = tuple[str, str]
+"""An account's id, and a key that it sent."""
+
+_PLACE = tuple_(kept.c.account_id, kept.c.key)
+_FIND = (
+    select(kept.c.account_id, kept.c.key, kept.c.request_id, kept.c.fingerprint, kept.c.reply)
+    .where(_PLACE.in_(bindparam("places", expanding=True)))
+    .where(kept.c.created_at_ms > bindparam("kept_since_ms"))
+)
+_IS_OF_END = (
+    (kept.c.account_id == bindparam("end_account_id"))
+    & (kept.c.key == bindparam("end_key"))
+    & (kept.c.request_id == bindparam("end_request_id"))
+)
+_STORE_REPLY = update(kept).where(_IS_OF_END).values(reply=bindparam("new_reply"))
+_FREE = delete(kept).where(_IS_OF_END)
+_OLD = (
+    select(kept.c.account_id, kept.c.key)
+    .where(kept.c.created_at_ms <= bindparam("kept_since_ms"))
+    .order_by(kept.c.created_at_ms)
+    .limit(KEYS_SWEEP_MAX)
+    .with_for_update(skip_locked=True)  # another process's sweep, or a request that takes the key anew, has it
+    .cte("old")  # evaluated once, so that the bound holds
+)
+_FORGET = delete(kept).where(_PLACE.in_(select(_OLD.c.account_id, _OLD.c.key)))
+_REPLACED = ("fingerprint", "request_id", "period", "created_at_ms", "reply")
+
+
+class KeyPage:
+    """The keys that one batch works on: read at the start, changed in memory, stored at the end."""
+
+    def __init__(self, connection: Connection, now_ms: int) -> None:
+        self._connection = connection
+        self._now_ms = now_ms
+        self._earlier: dict[Place, Earlier] = {}
+        self._new: list[dict[str, Any]] = []
+        self._replies: list[dict[str, Any]] = []
+        self._freed: list[dict[str, Any]] = []
+
+    def read(self, places: Collection[Place]) -> None:
+        """Read what has been sent with these keys in the last 24 hours; the accounts are locked."""
+        if places:
+            values = {"places": sorted(places), "kept_since_ms": self._now_ms - KEPT_MS}
+            for account_id, key, request_id, fingerprint, reply in self._connection.execute(_FIND, values):
+                earlier = Earlier(request_id=request_id, fingerprint=fingerprint, reply=reply)
+                self._earlier[account_id, key] = earlier
+
+    def earlier(self, place: Place) -> Earlier | None:
+        """Tell what the account has sent with this key before, in this batch or an earlier one."""
+        return self._earlier.get(place)
+
+    def take(self, hold: Hold, fingerprint: bytes) -> None:
+        """Take the key for a request that is now held."""
+        assert hold.idempotency_key is not None
+        place = hold.account_id, hold.idempotency_key
+        self._earlier[place] = Earlier(request_id=hold.request_id, fingerprint=fingerprint, reply=None)
+        self._new.append(
+            {
+                "account_id": hold.account_id,
+                "key": hold.idempotency_key,
+                "fingerprint": fingerprint,
+                "request_id": hold.request_id,
+                "period": hold.period,
+                "created_at_ms": hold.created_at_ms,
+                "reply": None,
+            }
+        )
+
+    def end(self, end: End) -> None:
+        """Keep the reply of a charge; free the key of a hold that ended without one."""
+        if end.idempotency_key is None:
+            return
+        place = end.account_id, end.idempotency_key
+        row = {
+            "end_account_id": end.account_id,
+            "end_key": end.idempotency_key,
+            "end_request_id": end.request_id,
+        }
+        earlier = self._earlier.get(place)
+        is_its_own = earlier is not None and earlier.request_id == end.request_id
+        if end.state is RequestState.CHARGED:
+            self._replies.append({**row, "new_reply": end.reply})
+            if earlier is not None and is_its_own:
+                self._earlier[place] = Earlier(
+                    request_id=end.request_id, fingerprint=earlier.fingerprint, reply=end.reply
+                )
+        else:
+            self._freed.append(row)
+            if is_its_own:
+                del self._earlier[place]
+
+    def store(self) -> None:
+        """Write what changed. A key that is taken again takes the place of what was kept longer than 24 hours."""
+        if self._replies:
+            self._connection.execute(_STORE_REPLY, self._replies)
+        if self._freed:
+            self._connection.execute(_FREE, self._freed)
+        if self._new:
+            self._connection.execute(upsert(self._connection, kept, replacing=_REPLACED), self._new)
+
+
+def forget_old_keys(connection: Connection, now_ms: int) -> None:
+    """Delete keys that were kept for their time, of any account.
+
+    It must be a transaction's last statement: it locks rows in no order, and must not wait for more with them.
+    """
+    connection.execute(_FORGET, {"kept_since_ms": now_ms - KEPT_MS})
