@@ -14,7 +14,7 @@ COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint format docs bench lock clean
+.PHONY: help setup serve test soak lint format docs bench lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
 
 test: lint tests/npm/node_modules/.package-lock.json ## Run the linters and all tests (PYTEST_ARGS="-n 2" is passed on)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+soak: .venv/test.stamp ## Kill the service under load 500 times; the books must stay exact (TARAZU_SEED=1 has the same moments again)
+	@TARAZU_CRASH_ROUNDS=500 $(BIN)/python -m pytest tests/crashes/test_killed.py $(PYTEST_ARGS)
 
 lint: .venv/test.stamp ## Check style, types and the layers' imports
 	@$(BIN)/ruff check

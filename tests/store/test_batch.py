@@ -87,13 +87,13 @@ ENDINGS = ["charge", "release", "sweep"]
 @pytest.mark.parametrize("second", ENDINGS)
 @pytest.mark.parametrize("first", ENDINGS)
 def test_a_hold_ends_once(books: Books, first: str, second: str) -> None:
-    """Whichever ending comes second, in a later batch, it changes nothing and says so."""
+    """Whichever ending comes second, in a later batch, it changes nothing, and only a charge after a charge is True."""
     hold = held(books.admit())
     books.clock.now_ms = hold.deadline_ms + 1
     endings: dict[str, Operation] = {"charge": charge(hold), "release": release(hold), "sweep": Sweep()}
     assert books.run(endings[first]) == [1 if first == "sweep" else True]
     before = books.dump()
-    assert books.run(endings[second]) == [0 if second == "sweep" else False]
+    assert books.run(endings[second]) == [0 if second == "sweep" else first == second == "charge"]
     assert books.dump() == before
     assert books.states() == [{"charge": "charged", "release": "released", "sweep": "swept"}[first]]
     books.assert_balanced()
@@ -106,6 +106,14 @@ def test_a_hold_ends_once_within_one_batch(books: Books, order: tuple[int, int])
     endings = (charge(hold), release(hold))
     assert books.run(*(endings[place] for place in order)) == [True, False]
     assert books.states() == [("charged", "released")[order[0]]]
+    books.assert_balanced()
+
+
+def test_a_charge_that_comes_twice_in_one_batch_is_charged_once(books: Books) -> None:
+    """Both are answered True; the daily usage counts one."""
+    hold = held(books.admit())
+    assert books.run(charge(hold), charge(hold)) == [True, True]
+    assert (books.states(), books.figures()) == (["charged"], (1, 0))
     books.assert_balanced()
 
 

@@ -88,10 +88,10 @@ class LedgerModel:
         return len(overdue)
 
     def end(self, request_id: str, state: str, tokens: tuple[int, int] = (0, 0)) -> bool:
-        """End a hold, if it is one."""
+        """End a hold, if it is one. A charge that is asked for again has ended so."""
         request = self.requests[request_id]
         if request["state"] != "held":
-            return False
+            return state == "charged" and bool(request["state"] == state)
         request["state"] = state
         self._end_key(request_id, state)
         account = self.accounts[request["account"]]

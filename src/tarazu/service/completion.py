@@ -1,5 +1,7 @@
 """The life of one completion: admit, ask the model, charge or release."""
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -19,6 +21,9 @@ from tarazu.store.ledger import Ledger
 
 BOOKS_RETRY_AFTER_S = 5
 BUSY_RETRY_AFTER_S = 1
+CHARGE_RETRY_S = 5
+"""For so long a charge is asked for again while the books are away; less than a hold has left by then."""
+CHARGE_PAUSE_S = 0.25
 
 
 class Completion(Struct, frozen=True, kw_only=True):
@@ -98,13 +103,7 @@ class Completions:
             pool_reply = await self._pools[hold.model_id].ask(request)
             tries = pool_reply.tries
             completion = _completion(hold, request, pool_reply)
-            charged = await self._ledger.charge(
-                hold,
-                tries=tries,
-                prompt_tokens=completion.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                reply=None if hold.idempotency_key is None else _to_store(completion),
-            )
+            charged = await self._charge(hold, completion, tries)
         except PoolError as error:
             self._ledger.release(hold, tries=error.tries)
             return Refusal(error=Error.UPSTREAM_ERROR)
@@ -113,6 +112,30 @@ class Completions:
             raise
         # A hold that was swept before its charge has given its credits back: no reply for nothing.
         return completion if charged else Refusal(error=Error.UPSTREAM_ERROR)
+
+    async def _charge(self, hold: Hold, completion: Completion, tries: int) -> bool:
+        """Charge, and ask again while the books are away.
+
+        A connection that breaks during a commit does not tell whether the commit has happened. Giving up then would
+        charge for a reply that is not sent; asked again, the books tell.
+
+        Raises:
+            BooksUnavailableError: the books were away for CHARGE_RETRY_S.
+        """
+        until_s = time.monotonic() + CHARGE_RETRY_S
+        while True:
+            try:
+                return await self._ledger.charge(
+                    hold,
+                    tries=tries,
+                    prompt_tokens=completion.prompt_tokens,
+                    completion_tokens=completion.completion_tokens,
+                    reply=None if hold.idempotency_key is None else _to_store(completion),
+                )
+            except BooksUnavailableError:
+                if time.monotonic() >= until_s:
+                    raise
+            await asyncio.sleep(CHARGE_PAUSE_S)
 
 
 _to_store = msgspec.msgpack.Encoder().encode

@@ -45,11 +45,12 @@ _FIND_ACCOUNTS = (
 _LOCK_ACCOUNTS = _FIND_ACCOUNTS.with_for_update()
 _FIND_KEYS = select_keys().where(keys.c.id.in_(bindparam("key_ids", expanding=True))).order_by(keys.c.id)
 _LOCK_KEYS = _FIND_KEYS.with_for_update()
-_LOCK_HOLDS = (
+_LOCK_KEPT = (
     select_holds()
+    .add_columns(requests.c.state)
     .where(requests.c.id.in_(bindparam("request_ids", expanding=True)))
     .where(requests.c.period.in_(bindparam("periods", expanding=True)))
-    .where(requests.c.state == RequestState.HELD)
+    .where(requests.c.state.in_([RequestState.HELD, RequestState.CHARGED]))
     .order_by(requests.c.id)
     .with_for_update()
 )
@@ -160,11 +161,14 @@ class _Page:
 
     def end(self, operation: End) -> bool:
         hold = self._holds.pop(operation.request_id, None)
+        is_charge = operation.state is RequestState.CHARGED
         if hold is None:
-            return False
+            return is_charge and operation.request_id in self._charged
         self._ended.append((hold, operation))
         self._idempotency.end(operation)
-        if operation.state is not RequestState.CHARGED:
+        if is_charge:
+            self._charged.add(hold.request_id)
+        else:
             self._change(give_back(self._accounts[hold.account_id], hold))
         return True
 
@@ -195,6 +199,7 @@ class _Page:
         self._accounts: dict[str, Account] = {}
         self._keys: dict[str, Key] = {}
         self._holds: dict[str, Hold] = {}
+        self._charged: set[str] = set()
         self._changed_accounts: set[str] = set()
         self._changed_keys: set[str] = set()
         if key_ids or ends:
@@ -207,7 +212,11 @@ class _Page:
             self._keys = {row[0]: key_of(row) for row in rows}
         if ends:
             ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
-            self._holds = {row[0]: hold_of(row) for row in self._connection.execute(_LOCK_HOLDS, ids)}
+            for *row, state in self._connection.execute(_LOCK_KEPT, ids):
+                if state == RequestState.HELD:
+                    self._holds[row[0]] = hold_of(row)
+                else:
+                    self._charged.add(row[0])
         asked = [operation.asked for operation in operations if isinstance(operation, Admit)]
         self._intake = read_intake(self._connection) if asked else Intake()
         places = (_place(each, self._caller(each.key.id)) for each in asked)

@@ -105,12 +105,12 @@ class Ledger:
     async def charge(
         self, hold: Hold, *, tries: int, prompt_tokens: int, completion_tokens: int, reply: bytes | None = None
     ) -> bool:
-        """Turn a hold into a charge; True once that is on disk, False when the hold had ended before.
+        """Turn a hold into a charge; True once that is on disk, False when the hold had been given back before.
 
         `reply` is kept with the charge under the hold's idempotency key, where it has one.
 
         Raises:
-            BooksUnavailableError: the hold stays, to be released or swept.
+            BooksUnavailableError: it is not known to be on disk. It may be asked for again.
         """
         charged: bool = await self._submit(
             End(

@@ -24,7 +24,10 @@ class Identify(Struct, frozen=True):
 
 
 class End(Struct, frozen=True, kw_only=True):
-    """End a hold as a charge or a release. Answered with whether it was still held: False changes nothing.
+    """End a hold as a charge or a release. Answered with whether it has ended so: False changes nothing.
+
+    A charge that is asked for again is answered True again: whoever does not know whether the commit of the first went
+    through may ask. Only the request's own service charges it.
 
     `tries` counts the backends that were asked; the tokens are those of the reply, 0 without one. A charge stores
     `reply` under the request's idempotency key; any other end frees the key.

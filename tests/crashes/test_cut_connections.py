@@ -1,0 +1,105 @@
+"""The connection to PostgreSQL breaks amidst a commit, which may have happened or not: the books are exact."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.support.answers import credits_left, look, read_usage, states_of
+from tests.support.at_once import held, wait_until
+from tests.support.backend import ScriptedBackend
+from tests.support.load import Load
+from tests.support.processes import pass_deadlines
+from tests.support.proxy import Cut, CuttingProxy
+from tests.support.service import RunningService
+from tests.support.stores import PostgresqlStore, RestartableServer, restartable_server
+
+CUTS = 40
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
+    """The PostgreSQL server behind the proxy."""
+    with restartable_server(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def store(server: RestartableServer) -> PostgresqlStore:
+    """The databases on the server."""
+    return PostgresqlStore(server.url)
+
+
+@pytest.fixture
+def proxy(server: RestartableServer) -> Iterator[CuttingProxy]:
+    """A proxy before the server."""
+    with CuttingProxy(server.socket) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def service(
+    store: PostgresqlStore, proxy: CuttingProxy, backend: ScriptedBackend, tmp_path: Path
+) -> Iterator[RunningService]:
+    """A service whose connections go through the proxy."""
+    url = proxy.url(store.new_books(tmp_path))
+    with RunningService(tmp_path, backend.url, database_url=url) as service:
+        read_usage(service, service.customer())  # what the service does in the books at its start is done by then
+        yield service
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_a_charge_whose_commit_is_cut_gives_its_reply(
+    service: RunningService, backend: ScriptedBackend, proxy: CuttingProxy, cut: Cut
+) -> None:
+    """Whether the commit has happened or not, the caller gets one reply and is charged once."""
+    customer = service.customer("three")
+    with held(backend, partial(service.chat, customer)) as [asked]:
+        proxy.cut_next_commit(cut)
+        backend.let_go()
+        assert asked.result().status == 200
+    proxy.wait_for_cut()
+    assert states_of(service, customer) == ["charged"]
+    assert credits_left(service, customer) == (2, 0)
+    assert look(service, "SELECT requests, credits FROM daily_usage") == [(1, 1)]
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_an_admission_whose_commit_is_cut_costs_nothing(
+    service: RunningService, backend: ScriptedBackend, proxy: CuttingProxy, cut: Cut
+) -> None:
+    """The caller is told 503 and nothing is asked of the model; a hold that was made after all is swept."""
+    customer = service.customer("basic")
+    while True:
+        proxy.cut_next_commit(cut)
+        answer = service.chat(customer)
+        proxy.wait_for_cut()
+        if answer.status != 200:
+            break  # else it was the commit of a sweep that was cut
+    assert answer.code == "system_stopped"
+    served = len(backend.received)
+
+    def is_swept() -> bool:
+        pass_deadlines(service)
+        return credits_left(service, customer) == (10 - served, 0)
+
+    wait_until(is_swept)
+    assert "held" not in states_of(service, customer)
+    assert service.chat(customer).status == 200
+    assert len(backend.received) == served + 1
+
+
+def test_commits_cut_under_load_leave_the_books_exact(
+    service: RunningService, backend: ScriptedBackend, proxy: CuttingProxy, random: Random
+) -> None:
+    """However often the connection breaks, each reply is charged once, and nothing is charged without its reply."""
+    load = Load(service, backend, random)
+    with load:
+        for _ in range(CUTS):
+            load.wait_for_replies(random.randint(1, 8))
+            proxy.cut_next_commit(random.choice(list(Cut)))
+            proxy.wait_for_cut()
+    load.assert_books_exact(charged_unseen=0)
+    assert (load.cut, proxy.cuts) == (0, CUTS)
