@@ -269,6 +269,7 @@ class RunningService:
         """Send one request as it is."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S)
         try:
+            connection.connect()
             connection.putrequest(method, path, skip_accept_encoding=True)
             for name, value in headers.items() if isinstance(headers, Mapping) else headers:
                 connection.putheader(name, value)

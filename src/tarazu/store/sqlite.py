@@ -1,5 +1,6 @@
 """Books in one SQLite file, in WAL mode."""
 
+import time
 from typing import Any
 
 import pysqlite3.dbapi2
@@ -10,6 +11,7 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
 BUSY_TIMEOUT_MS = 5_000
+BUSY_PAUSE_S = 0.01
 CONNECTIONS_MAX = 4
 LEAST_VERSION = (3, 51, 3)
 """Versions 3.7.0 to 3.51.2 can corrupt a database in WAL mode when it is reset while another process writes."""
@@ -47,9 +49,23 @@ def sqlite_engine(url: URL) -> Engine:
 def _guard(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves, see below
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _use_wal(cursor)
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _use_wal(cursor: Any) -> None:
+    """Put the file into WAL mode. A new file that another process is putting there too is not waited for by SQLite."""
+    until_s = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except pysqlite3.dbapi2.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= until_s:
+                raise
+            time.sleep(BUSY_PAUSE_S)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:
