@@ -2,4 +2,4 @@
 
 
 class BooksUnavailableError(Exception):
-    """The database cannot be reached or take a write now; nothing was changed."""
+    """The database cannot be reached or take a write now. Nothing was changed, unless it went away under a commit."""

@@ -8,7 +8,6 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError,
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.postgresql import postgresql_engine
 from tarazu.store.sqlite import sqlite_engine
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
@@ -27,6 +26,8 @@ def open_engine(database_url: str) -> Engine:
         case "sqlite":
             return sqlite_engine(url)
         case "postgresql":
+            from tarazu.store.postgresql import postgresql_engine  # noqa: PLC0415 - a driver that SQLite does without
+
             return postgresql_engine(url)
         case other:
             raise BooksUnavailableError(f"database.url: {other} is not supported; use sqlite:///FILE or postgresql://…")
@@ -37,7 +38,8 @@ def transaction(engine: Engine, *, read_only: bool = False, relaxed: bool = Fals
     """Work in one transaction: committed at the end, rolled back on any error.
 
     Raises:
-        BooksUnavailableError: the database failed; the transaction had no effect.
+        BooksUnavailableError: the database failed. The transaction had no effect, unless it failed under the commit:
+            then nobody here can tell.
     """
     with books_errors(), engine.connect() as connection:
         connection.execution_options(**{READ_ONLY: read_only, RELAXED: relaxed})
