@@ -6,7 +6,13 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-from tests.support.stores import PostgresqlStore, SqliteStore, postgresql_server  # noqa: E402 - after the line above
+from tests.support.stores import (  # noqa: E402 - after the line above
+    STORES,
+    PostgresqlStore,
+    SqliteStore,
+    Store,
+    postgresql_server,
+)
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +26,10 @@ def postgresql_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postg
     """Run one server, and migrate a database on it, to be copied."""
     with postgresql_server(tmp_path_factory.mktemp("server")) as url:
         yield PostgresqlStore(url)
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> Store:
+    """Take each kind of database in turn."""
+    store: Store = request.getfixturevalue(f"{request.param}_store")
+    return store

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
@@ -118,7 +119,7 @@ def test_months_are_cut_ahead(services: TwoServices) -> None:
 def test_books_that_are_not_there_are_told_with_the_next_step(
     services: TwoServices, postgresql_store: PostgresqlStore, tmp_path: Path
 ) -> None:
-    """On PostgreSQL nothing is migrated by the way: serve says which command does it."""
+    """On PostgreSQL nothing is migrated by the way: serve says which command does it, or that a newer release has."""
     config = tmp_path / "tarazu.toml"
     empty = postgresql_store.new_database("empty_books")
     config.write_text(services.first.config.read_text().replace(services.first.configuration.database_url, empty))
@@ -127,3 +128,8 @@ def test_books_that_are_not_there_are_told_with_the_next_step(
     assert "Make or migrate the books with: tarazu db upgrade" in refused.stderr
     assert services.first.run("db", "upgrade", config=config).returncode == 0
     assert services.first.run("account", "list", config=config).returncode == 0
+    with psycopg.connect(empty, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    refused = services.first.run("serve", config=config)
+    assert refused.returncode == 1
+    assert "revision 9999, which this release does not know. Run the newer release" in refused.stderr

@@ -1,7 +1,9 @@
 """The schema: made by migrations, the same as the code's tables, and never half made."""
 
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,14 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
+from tarazu.store import migrate, sqlite
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import SCRIPTS, upgrade
 from tarazu.store.revision import HEAD, current_revision
 from tarazu.store.schema import metadata
 from tests.support.books import Books, sqlite_only
+from tests.support.stores import Store
 
 TABLES = {"accounts", "keys", "requests", "topups", "daily_usage", "idempotency_keys", "intake", "alembic_version"}
 
@@ -114,6 +118,41 @@ def test_two_that_start_together_migrate_once(tmp_path: Path) -> None:
     assert sorted(revisions, key=str) == [(HEAD, HEAD), (None, HEAD)]
     for engine in engines:
         engine.dispose()
+
+
+def test_a_database_that_stays_locked_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while of trying a person is told what is in the way; once it is gone the same command works."""
+    monkeypatch.setattr(migrate, "PATIENCE_S", 0)
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT_MS", 100)
+    url = store.nothing(tmp_path)
+    other, engine = open_engine(url), open_engine(url)
+    with transaction(other) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({migrate.MIGRATION_LOCK})")
+        with pytest.raises(BooksUnavailableError, match=r"in use for 0 s.*Nothing was changed.*try again"):
+            upgrade(engine)
+    assert upgrade(engine) == (None, HEAD)
+    other.dispose()
+    engine.dispose()
+
+
+def test_a_lock_that_is_given_up_meanwhile_is_got(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration that did not get its lock tries again by itself."""
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT_MS", 100)
+    url = store.nothing(tmp_path)
+    other, engine = open_engine(url), open_engine(url)
+    with ExitStack() as lock:
+        connection = lock.enter_context(transaction(other))
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({migrate.MIGRATION_LOCK})")
+        monkeypatch.setattr(time, "sleep", lambda _pause_s: lock.close())
+        assert upgrade(engine) == (None, HEAD)
+    other.dispose()
+    engine.dispose()
 
 
 def test_the_revision_can_be_read_while_another_writes(books: Books) -> None:

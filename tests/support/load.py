@@ -50,14 +50,15 @@ def customers(service: RunningService) -> list[Customer]:
 class Load:
     """The clients. `delivered` are the ids of the replies, `cut` counts requests without any answer.
 
-    What was counted stays over several runs, so that the books can be compared with all of it.
+    What was counted stays over several runs, so that the books can be compared with all of it. `asked` are the services
+    that share the load, on the same books; the first looks into them.
     """
 
     def __init__(self, service: RunningService, backend: ScriptedBackend, random: Random) -> None:
         self.delivered: list[str] = []
         self.cut = 0
         self.statuses: Counter[int] = Counter()
-        self._service = service
+        self.asked = [service]
         self._random = random
         self._customers = customers(service)
         self._lock = threading.Lock()
@@ -95,24 +96,24 @@ class Load:
         wait_until(self._nothing_is_held, timeout_s=SWEPT_TIMEOUT_S)
         delivered = set(self.delivered)
         assert len(delivered) == len(self.delivered), "an id was given twice"
-        charged = [id_ for (id_,) in look(self._service, "SELECT id FROM requests WHERE state = 'charged'")]
+        charged = [id_ for (id_,) in look(self.asked[0], "SELECT id FROM requests WHERE state = 'charged'")]
         assert len(charged) == len(set(charged)), "an id is charged twice"
         assert delivered - set(charged) == set(), "a reply was delivered and is not charged"
         assert len(set(charged) - delivered) <= charged_unseen, (sorted(set(charged) - delivered), self.statuses)
-        assert look(self._service, "SELECT sum(requests) FROM daily_usage") == [(len(charged),)]
-        assert audit_books(self._service.engine, self._service.clock).differences == ()
+        assert look(self.asked[0], "SELECT sum(requests) FROM daily_usage") == [(len(charged),)]
+        assert audit_books(self.asked[0].engine, self.asked[0].clock).differences == ()
 
     def _nothing_is_held(self) -> bool:
         # Again each time: the database may still have been committing for a process that is no more.
-        pass_deadlines(self._service)
-        return look(self._service, "SELECT 1 FROM requests WHERE state = 'held'") == []
+        pass_deadlines(self.asked[0])
+        return look(self.asked[0], "SELECT 1 FROM requests WHERE state = 'held'") == []
 
     def _ask(self, random: Random) -> None:
         while not self._stop.is_set():
             customer = random.choice(self._customers)
             model, prompt = random.choice(MODELS), random.choice(PROMPTS)
             try:
-                answer = self._service.chat(customer, prompt, model=model)
+                answer = random.choice(self.asked).chat(customer, prompt, model=model)
                 id_ = answer.json["id"] if answer.status == http.client.OK else None
             except (OSError, http.client.HTTPException):
                 with self._lock:

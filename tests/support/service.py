@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -192,9 +193,17 @@ class RunningService:
         )
         self.environ = {**os.environ, "BACKEND_KEY": BACKEND_KEY, **(environ or {})}
         self.configuration: Configuration = load(self.config, self.environ)
-        self.engine: Engine = open_books(self.configuration.database_url)
         self.clock = clock
-        self.provisioning = Provisioning(self.engine, self.configuration.catalogue, clock)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The books, for who looks into them; made or migrated now, where the process has not done it."""
+        return open_books(self.configuration.database_url)
+
+    @cached_property
+    def provisioning(self) -> Provisioning:
+        """What operators do to the books."""
+        return Provisioning(self.engine, self.configuration.catalogue, self.clock)
 
     def __enter__(self) -> Self:
         self.start()
@@ -204,7 +213,8 @@ class RunningService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        self.engine.dispose()
+        if "engine" in self.__dict__:
+            self.engine.dispose()
 
     def start(self) -> None:
         """Start the process and wait until it answers."""
@@ -312,6 +322,12 @@ class RunningService:
             timeout=REQUEST_TIMEOUT_S,
             check=False,
         )
+
+    def json(self, *arguments: str) -> Any:
+        """Run a tarazu command that must work, with --json; answer with what it prints."""
+        ran = self.run(*arguments, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
 
     def _answers(self) -> bool:
         try:

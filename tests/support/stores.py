@@ -25,6 +25,10 @@ class Store(Protocol):
         """Make new, empty books; answer with their URL."""
         ...
 
+    def nothing(self, folder: Path) -> str:
+        """Make room for books; answer with the URL that they will have."""
+        ...
+
 
 class SqliteStore:
     """Files copied from one that has been migrated."""
@@ -36,6 +40,10 @@ class SqliteStore:
     def new_books(self, folder: Path) -> str:
         """Make a file in the folder."""
         shutil.copyfile(self._template, folder / "tarazu.db")
+        return self.nothing(folder)
+
+    def nothing(self, folder: Path) -> str:
+        """Name a file in the folder that is not there."""
         return f"sqlite:///{folder / 'tarazu.db'}"
 
 
@@ -50,6 +58,10 @@ class PostgresqlStore:
     def new_books(self, folder: Path) -> str:  # noqa: ARG002 - the server has a folder of its own
         """Make a database on the server."""
         return self.new_database(f"books_{next(self._numbers)}", template="template_books")
+
+    def nothing(self, folder: Path) -> str:  # noqa: ARG002 - as above
+        """Make a database without tables."""
+        return self.new_database(f"empty_{next(self._numbers)}")
 
     def new_database(self, name: str, *, template: str = "template1") -> str:
         """Make an empty database, or a copy of another; answer with its URL."""

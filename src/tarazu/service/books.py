@@ -17,11 +17,12 @@ def open_books(database_url: str) -> Engine:
     revision = current_revision(engine)
     if revision == HEAD:
         return engine
+    from tarazu.store.migrate import refuse_newer, upgrade  # noqa: PLC0415 - half a second that most starts do without
+
     if engine.dialect.name == "postgresql":
         engine.dispose()
+        refuse_newer(revision)
         state = "has no books yet" if revision is None else f"is at revision {revision}, this release works with {HEAD}"
         raise BooksUnavailableError(f"The database {state}. Make or migrate the books with: tarazu db upgrade")
-    from tarazu.store.migrate import upgrade  # noqa: PLC0415 - half a second that most starts do without
-
     upgrade(engine)
     return engine

@@ -1,12 +1,14 @@
-"""Bring the schema of the books to the revision that this code works with."""
+"""Bring the schema of the books to the revision that this code works with, beside services that are running on them."""
 
+import time
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
@@ -15,33 +17,75 @@ from tarazu.store.revision import HEAD
 MIGRATION_LOCK = 0x7472_617A
 """The number of PostgreSQL's advisory lock that whoever migrates holds; any number does that nobody else uses."""
 SCRIPTS = Path(__file__).with_name("migrations")
+LOCK_TIMEOUT_MS = 500
+"""On PostgreSQL whoever comes after a migration that waits for a table waits too, so it does not wait for longer.
+
+It is less than the server's `deadlock_timeout`: where a migration and a service wait for each other, the migration
+gives way.
+"""
+RETRY_PAUSE_S = 1.0
+"""Between two tries, for those that have waited."""
+PATIENCE_S = 60
+"""How long a migration is tried again while others have what it must lock."""
+LOCKED = ("55P03", "SQLITE_BUSY")
+"""A lock that was not got in time: PostgreSQL's `sqlstate`, the `sqlite_errorname`."""
 
 
 def upgrade(engine: Engine) -> tuple[str | None, str]:
     """Run the migrations that are missing, in one transaction; answer with the revisions before and after.
 
-    Two processes that start together do not both migrate: the transaction takes the write lock first.
+    Two processes that start together do not both migrate: the transaction takes the write lock first. A lock that is
+    not got is given up with all others and tried for again, so that running services go on.
 
     Raises:
-        BooksUnavailableError: the database failed, or was made by a newer release.
+        BooksUnavailableError: the database failed, was made by a newer release, or was locked for PATIENCE_S.
     """
-    with transaction(engine) as connection:
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
-        before = MigrationContext.configure(connection).get_current_revision()
-        if before == HEAD:
-            return before, HEAD
-        if before is not None and before not in _known_revisions():
-            raise BooksUnavailableError(
-                f"The database is at revision {before}, which this release does not know. "
-                "Run the newer release that has written it."
-            )
-        config = Config()
-        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, HEAD)
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            with transaction(engine) as connection:
+                return _upgrade(connection)
+        except BooksUnavailableError as error:
+            if not _is_locked(error):
+                raise
+            if time.monotonic() >= until_s:
+                raise BooksUnavailableError(
+                    f"The database was in use for {PATIENCE_S} s: others kept locked what is to be migrated. "
+                    "Nothing was changed. End the transaction that stays open, and try again."
+                ) from None
+        time.sleep(RETRY_PAUSE_S)
+
+
+def refuse_newer(revision: str | None) -> None:
+    """Refuse books that no migration of this release has made.
+
+    Raises:
+        BooksUnavailableError: a newer release has migrated them.
+    """
+    known = {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
+    if revision is not None and revision not in known:
+        raise BooksUnavailableError(
+            f"The database is at revision {revision}, which this release does not know. "
+            "Run the newer release that has written it."
+        )
+
+
+def _upgrade(connection: Connection) -> tuple[str | None, str]:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
+    before = MigrationContext.configure(connection).get_current_revision()
+    if before == HEAD:
+        return before, HEAD
+    refuse_newer(before)
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, HEAD)
     return before, HEAD
 
 
-def _known_revisions() -> set[str]:
-    return {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
+def _is_locked(error: BooksUnavailableError) -> bool:
+    cause = error.__cause__
+    of_driver = cause.orig if isinstance(cause, DBAPIError) else None
+    return any(getattr(of_driver, name, None) in LOCKED for name in ("sqlstate", "sqlite_errorname"))

@@ -1,0 +1,132 @@
+"""Let the releases make the books that `kept_books` keeps: `python -m tests.migrations.make`.
+
+Only revisions without books get some: what a release has left behind does not change when there are newer ones.
+"""
+
+import http.client
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from sqlalchemy import Engine
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.store.engine import open_engine
+from tarazu.store.revision import current_revision
+from tests.migrations.kept_books import FOLDER, KeptBooks, rows_of, write
+from tests.migrations.releases import ReleasedService, revisions, source_of
+from tests.support.at_once import Call, held, wait_until
+from tests.support.backend import ScriptedBackend, answers
+from tests.support.service import Customer
+from tests.support.set_clock import SetClock
+
+LEFT_AT = "2026-02-28T23:59:58Z"
+HOLD_S = 36
+"""A little longer than the models' time-out and the time to settle."""
+MODELS = ("test/one", "test/two", "test/free")
+BODY = {"prompt": "Hello"}
+
+T = TypeVar("T")
+
+
+def main() -> None:
+    """Make what is missing, and say where."""
+    for revision in revisions():
+        if not (FOLDER / f"{revision}.json").exists():
+            sys.stdout.write(f"{write(revision, _make(revision))}\n")
+
+
+def _make(revision: str) -> KeptBooks:
+    with TemporaryDirectory() as name, ScriptedBackend() as backend:
+        folder = Path(name)
+        clock = SetClock(folder)
+        source = source_of(revision, folder / "release")
+        service = ReleasedService(source, folder, backend.url, environ=clock.environ)
+        secrets = _live(service, backend, clock)
+        assert _look(service, current_revision) == revision
+        return KeptBooks(LEFT_AT, secrets, _look(service, rows_of))
+
+
+def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -> dict[str, str]:
+    """Do something of everything over three months; answer with some of the keys, by what they are."""
+    clock.set("2025-12-31T23:59:30Z")
+    planned, mixed, payg = (
+        service.customer("large"),
+        service.customer("basic", balance=50),
+        service.customer(None, balance=9),
+    )
+    limited = service.another_key(planned, models=["test/one", "test/two"], limit_per_minute=7)
+    expired = service.another_key(planned, expires="1h")
+    revoked, replaced = service.another_key(mixed), service.another_key(mixed)
+    service.customer("basic", status=AccountStatus.BLOCKED)
+    service.json(*["account", "create", "--name", "زویا", "--email", "zoe@example.com", "--status", "unverified"])
+    with service:
+        _ask(service, planned, mixed, payg, limited, expired, revoked)
+        clock.set("2026-01-31T23:59:59Z")
+        service.json("key", "revoke", revoked.key_id)
+        service.json("key", "replace", replaced.key_id, "--grace", "2d")
+        _ask(service, *[mixed] * 6, planned, payg)  # more than the quota: the rest is from the balance
+        backend.behaviour = answers(b"no", status=500)
+        _ask(service, planned, payg)  # released
+        backend.reset()
+        clock.set("2026-02-01T00:00:01Z")
+        _ask(service, planned, mixed)
+        service.json("credit", "add", payg.account_id, "7", "--reference", "invoice 7", "--note", "for February")
+        _kill_with_held(service, backend, partial(service.chat, planned), partial(service.chat, payg))
+        clock.advance(HOLD_S)
+        service.start()
+        wait_until(lambda: "held" not in _states(service))  # swept
+        clock.set(LEFT_AT)
+        _ask(service, planned, mixed, payg)
+        assert service.post(planned, BODY, idempotency_key="answered").status == http.client.OK
+        _kill_with_held(
+            service,
+            backend,
+            partial(service.post, planned, BODY, idempotency_key="running"),
+            partial(service.chat, mixed),
+            partial(service.chat, payg),
+        )
+    service.json("intake", "stop", "--retry-after", "77")
+    return {
+        "planned": planned.secret,
+        "limited": limited.secret,
+        "mixed": mixed.secret,
+        "payg": payg.secret,
+        "expired": expired.secret,
+        "revoked": revoked.secret,
+    }
+
+
+def _ask(service: ReleasedService, *customers: Customer) -> None:
+    for customer in customers:
+        for model in MODELS:
+            service.chat(customer, model=model)
+
+
+def _kill_with_held(service: ReleasedService, backend: ScriptedBackend, *calls: Call) -> None:
+    with held(backend, *calls) as asked:
+        service.kill()
+    for each in asked:
+        with suppress(OSError, http.client.HTTPException):
+            each.result()
+
+
+def _states(service: ReleasedService) -> set[str]:
+    return {row["state"] for row in _look(service, rows_of)["requests"]}
+
+
+def _look(service: ReleasedService, look: Callable[[Engine], T]) -> T:
+    """Look into the books without migrating them."""
+    engine = open_engine(service.configuration.database_url)
+    try:
+        return look(engine)
+    finally:
+        engine.dispose()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Releases that have landed: their code, out of this repository's history, run as it was."""
+
+import os
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.script import ScriptDirectory
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.store.migrate import SCRIPTS
+from tests.support.service import Customer, RunningService
+
+ROOT = Path(__file__).parents[2]
+COMMITS = {
+    "0001": "22dd85da7f3c68ee86309dbc21b69226f80670f6",
+}
+"""Of each revision but the newest: the commit of a release that works with it."""
+
+
+def revisions() -> list[str]:
+    """List all revisions, oldest first."""
+    return [script.revision for script in reversed(list(ScriptDirectory(str(SCRIPTS)).walk_revisions()))]
+
+
+def source_of(revision: str, folder: Path) -> Path:
+    """Take the code that works with a revision out of the history into the folder; answer with what to import from.
+
+    That of the newest revision is this tree's own.
+    """
+    if revision == revisions()[-1]:
+        return ROOT / "src"
+    if revision not in COMMITS:
+        pytest.fail(f"No release is known for revision {revision}: add its commit to COMMITS in {__file__}.")
+    archived = subprocess.run(
+        # The tests may run as another user than the one whose clone it is.
+        ["git", "-c", "safe.directory=*", "-C", ROOT, "archive", COMMITS[revision], "src"],
+        capture_output=True,
+        check=False,
+    )
+    if archived.returncode:
+        pytest.fail(
+            f"The code of revision {revision} is commit {COMMITS[revision]}, and git cannot give it: "
+            f"{archived.stderr.decode().strip()}. The tests need a clone with its whole history: git fetch --unshallow"
+        )
+    with tarfile.open(fileobj=BytesIO(archived.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "src"
+
+
+class ReleasedService(RunningService):
+    """`tarazu serve` and the commands of a release, on books that are at its revision.
+
+    Accounts and keys are made by its commands. `engine` and `provisioning` are this tree's: they are for books that
+    have been migrated.
+    """
+
+    def __init__(
+        self, source: Path, folder: Path, backend_url: str, environ: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
+        environ = dict(environ or {})
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(source), environ.get("PYTHONPATH"))))
+        super().__init__(folder, backend_url, environ=environ, **settings)
+
+    def customer(
+        self,
+        plan: str | None = "large",
+        *,
+        balance: int = 0,
+        status: AccountStatus = AccountStatus.ACTIVE,
+        models: Sequence[str] | None = None,
+        limit_per_minute: int | None = None,
+    ) -> Customer:
+        """Open an account with a key."""
+        account = self.json(*("account", "create", "--name", "Test", "--status", status), *_options(plan=plan))["id"]
+        if balance:
+            self.json("credit", "add", account, str(balance), "--reference", f"start of {account}")
+        return self._issue(account, models=models, limit_per_minute=limit_per_minute)
+
+    def another_key(self, customer: Customer, **settings: Any) -> Customer:
+        """Issue one more key of the same account."""
+        return self._issue(customer.account_id, **settings)
+
+    def _issue(self, account_id: str, *, models: Sequence[str] | None = None, **settings: Any) -> Customer:
+        options = _options(models=None if models is None else ",".join(models), **settings)
+        issued = self.json("key", "create", account_id, "--name", "test key", *options)
+        return Customer(account_id, issued["id"], issued["secret"])
+
+
+def _options(**values: object) -> list[str]:
+    return [
+        part
+        for name, value in values.items()
+        if value is not None
+        for part in (f"--{name.replace('_', '-')}", str(value))
+    ]
