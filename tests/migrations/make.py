@@ -1,6 +1,7 @@
 """Let the releases make the books that `kept_books` keeps: `python -m tests.migrations.make`.
 
-Only revisions without books get some: what a release has left behind does not change when there are newer ones.
+Only revisions without books get some: what a release has left behind does not change when there are newer ones. So
+`_live` may do what the newest release can: what a new revision has brought belongs into it.
 """
 
 import http.client

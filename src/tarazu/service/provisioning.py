@@ -87,17 +87,18 @@ class Provisioning:
         Raises:
             ProvisioningError: bad name or email, email taken, unknown plan.
         """
+        now_ms = self._clock()
         account = Account(
             id=new_account_id(),
             name=_text("name", name, NAME_LENGTH_MAX),
             email=None if email is None else _email(email),
             plan=self._plan_name(plan),
             status=status,
-            period=period_of(self._clock(), self._catalogue.zone),
+            period=period_of(now_ms, self._catalogue.zone),
             used=0,
             balance=0,
             window=Window(),
-            created_at_ms=self._clock(),
+            created_at_ms=now_ms,
         )
         with self._transaction() as connection:
             if account.email is not None and find_account_by_email(connection, account.email) is not None:
