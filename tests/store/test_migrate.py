@@ -18,7 +18,17 @@ from tarazu.store.revision import HEAD, current_revision
 from tarazu.store.schema import metadata
 from tests.support.books import Books, sqlite_only
 
-TABLES = {"accounts", "keys", "requests", "topups", "daily_usage", "idempotency_keys", "intake", "alembic_version"}
+TABLES = {
+    "accounts",
+    "keys",
+    "requests",
+    "topups",
+    "adjustments",
+    "daily_usage",
+    "idempotency_keys",
+    "intake",
+    "alembic_version",
+}
 
 
 @pytest.fixture

@@ -194,7 +194,7 @@ class RunningService:
         self.configuration: Configuration = load(self.config, self.environ)
         self.engine: Engine = open_books(self.configuration.database_url)
         self.clock = clock
-        self.provisioning = Provisioning(self.engine, self.configuration.catalogue, clock)
+        self.provisioning = Provisioning(self.engine, self.configuration.catalogue, clock, by="tests")
 
     def __enter__(self) -> Self:
         self.start()
