@@ -230,6 +230,23 @@ async def test_work_that_fails_is_answered_with_its_exception_and_leaves_the_oth
     books.assert_balanced()
 
 
+async def test_work_that_raises_stop_iteration_strands_nobody(books: Books) -> None:
+    """No future takes that exception; it is answered as another, and whoever shares the batch is answered too."""
+
+    def fail(connection: Connection, _now_ms: int) -> str:
+        return next(name for (name,) in connection.exec_driver_sql("SELECT name FROM accounts WHERE id = 'none'"))
+
+    async with running(books) as ledger:
+        async with paused(ledger):
+            answers = asyncio.gather(ledger.work(fail), ledger.admit(make_asked()), return_exceptions=True)
+        async with asyncio.timeout(10):
+            failure, decision = await answers
+    assert isinstance(failure, RuntimeError)
+    assert isinstance(failure.__cause__, StopIteration)
+    assert not isinstance(decision, BaseException)
+    held(decision)
+
+
 def read_intake_retry_after_s(connection: Connection, _now_ms: int) -> int:
     """Read one figure."""
     return read_intake(connection).retry_after_s

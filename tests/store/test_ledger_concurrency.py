@@ -16,7 +16,7 @@ from tarazu.store.intake import write_intake
 from tarazu.store.keys import revoke_key
 from tarazu.store.ledger import Ledger
 from tests.support.books import Books, make_topup
-from tests.support.ledgers import running
+from tests.support.ledgers import charge, paused, running
 from tests.support.values import (
     held,
     make_account,
@@ -128,6 +128,44 @@ async def test_admissions_charges_and_releases_at_once_stay_balanced(books: Book
     assert (books.states().count("charged"), books.states().count("released")) == (40, 20)
     assert books.figures() == (40, 0)
     books.assert_balanced()
+
+
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+async def test_batches_of_two_processes_over_the_same_accounts_do_not_deadlock(books: Books) -> None:
+    """Asked for in opposite orders, admissions and charges lock their rows in one: who has to wait waits for the other.
+
+    A third process has one account in the middle locked, until both batches have locked all that they can.
+    """
+    numbers = range(1, 13)
+    for number in numbers:
+        books.add(make_account(id=f"acc_{number:02}"), make_key(number, account_id=f"acc_{number:02}"))
+    other = books.open_engine({})
+    async with running(books) as one, running(books, other) as two:
+        holds = [held(await one.admit(make_asked(number))) for number in numbers for _ in range(2)]
+        with transaction(books.engine) as connection:
+            connection.exec_driver_sql("SELECT 1 FROM accounts WHERE id = 'acc_06' FOR UPDATE")
+            async with paused(one), paused(two):
+                asked = [one.admit(make_asked(number)) for number in numbers]
+                asked += [two.admit(make_asked(number)) for number in reversed(numbers)]
+                charged = [charge(one, hold) for hold in holds[::2]]
+                charged += [charge(two, hold) for hold in reversed(holds[1::2])]
+                answers = asyncio.gather(*asked), asyncio.gather(*charged)
+            async with asyncio.timeout(10):
+                while waiting_for_locks(connection) < 2:  # noqa: ASYNC110 - nothing tells of a wait but the database
+                    await asyncio.sleep(0.01)
+        decisions, charges = await answers[0], await answers[1]
+    other.dispose()
+    assert count_errors(decisions) == {None: 24}
+    assert charges == [True] * 24
+    assert sum(used for (used,) in books.rows("SELECT used FROM accounts")) == 48
+    books.assert_balanced()
+
+
+def waiting_for_locks(connection: Connection) -> int:
+    """Count the transactions that wait for a row of another."""
+    query = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+    waiting: int = connection.exec_driver_sql(query).scalar_one()
+    return waiting
 
 
 def revoke(connection: Connection) -> None:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, select, union_all
 
 from tarazu.domain.accounts import Account, Intake, Key
 from tarazu.domain.admission import Asked, Caller, Decision, admit, identify
@@ -16,13 +16,16 @@ from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState, give_back
 from tarazu.domain.errors import Refusal
+from tarazu.store.among import among
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import read_intake
+from tarazu.store.many_rows import insert_rows, update_rows
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
 from tarazu.store.pages import on_page
 from tarazu.store.rows import (
+    HOLD_ROW,
     account_of,
     hold_of,
     hold_row,
@@ -32,26 +35,28 @@ from tarazu.store.rows import (
     select_keys,
 )
 from tarazu.store.schema import accounts, daily_usage, idempotency_keys, keys, requests
-from tarazu.store.upsert import upsert
 
 _FIND_ACCOUNTS = (
     select_accounts()
     .where(
-        or_(
-            accounts.c.id.in_(bindparam("account_ids", expanding=True)),
-            accounts.c.id.in_(select(keys.c.account_id).where(keys.c.id.in_(bindparam("key_ids", expanding=True)))),
+        # A union, and not "or": PostgreSQL would read all accounts, since no index leads to either of two lists.
+        accounts.c.id.in_(
+            union_all(
+                select(keys.c.account_id).where(among(keys.c.id, "key_ids")),
+                select(accounts.c.id).where(among(accounts.c.id, "account_ids")).correlate(None),
+            )
         )
     )
     .order_by(accounts.c.id)
 )
 _LOCK_ACCOUNTS = _FIND_ACCOUNTS.with_for_update()
-_FIND_KEYS = select_keys().where(keys.c.id.in_(bindparam("key_ids", expanding=True))).order_by(keys.c.id)
+_FIND_KEYS = select_keys().where(among(keys.c.id, "key_ids")).order_by(keys.c.id)
 _LOCK_KEYS = _FIND_KEYS.with_for_update()
 _LOCK_KEPT = (
     select_holds()
     .add_columns(requests.c.state)
-    .where(requests.c.id.in_(bindparam("request_ids", expanding=True)))
-    .where(requests.c.period.in_(bindparam("periods", expanding=True)))
+    .where(among(requests.c.id, "request_ids"))
+    .where(among(requests.c.period, "periods"))
     .where(requests.c.state.in_([RequestState.HELD, RequestState.CHARGED]))
     .order_by(requests.c.id)
     .with_for_update()
@@ -64,36 +69,19 @@ _OVERDUE = (
     .order_by(requests.c.deadline_ms)
     .limit(SWEEP_MAX)
 )
-_STORE_ACCOUNT = (
-    update(accounts)
-    .where(accounts.c.id == bindparam("account_id"))
-    .values(
-        period=bindparam("new_period"),
-        used=bindparam("new_used"),
-        balance=bindparam("new_balance"),
-        window_minute=bindparam("new_minute"),
-        window_taken=bindparam("new_taken"),
-    )
+_WINDOW = ("window_minute", "window_taken")
+_STORE_ACCOUNTS = update_rows(accounts, by=["id"], setting=["period", "used", "balance", *_WINDOW])
+_STORE_KEYS = update_rows(keys, by=["id"], setting=_WINDOW)
+_STORE_HOLDS = insert_rows(requests, HOLD_ROW)
+_STORE_ENDS = update_rows(
+    requests,
+    by=["id", "period"],
+    setting=["state", "ended_at_ms", "tries", "prompt_tokens", "completion_tokens"],
+    where=requests.c.state == RequestState.HELD,
 )
-_STORE_KEY = (
-    update(keys)
-    .where(keys.c.id == bindparam("key_id"))
-    .values(window_minute=bindparam("new_minute"), window_taken=bindparam("new_taken"))
-)
-_STORE_HOLD = insert(requests)
-_STORE_END = (
-    update(requests)
-    .where(requests.c.id == bindparam("request_id"))
-    .where(requests.c.period == bindparam("request_period"))
-    .where(requests.c.state == RequestState.HELD)
-    .values(
-        state=bindparam("new_state"),
-        ended_at_ms=bindparam("now_ms"),
-        tries=bindparam("new_tries"),
-        prompt_tokens=bindparam("new_prompt_tokens"),
-        completion_tokens=bindparam("new_completion_tokens"),
-    )
-)
+_USAGE_FIGURES = ("requests", "credits", "prompt_tokens", "completion_tokens")
+_USAGE_COLUMNS = ("account_id", "day", "key_id", "model_id", *_USAGE_FIGURES)
+_STORE_USAGE = insert_rows(daily_usage, _USAGE_COLUMNS, adding=_USAGE_FIGURES)
 
 
 def run_batch(connection: Connection, operations: Sequence[Operation], catalogue: Catalogue, now_ms: int) -> list[Any]:
@@ -177,13 +165,13 @@ class _Page:
     def store(self) -> None:
         self._store_callers()
         if self._new_holds:
-            self._connection.execute(_STORE_HOLD, [hold_row(hold) for hold in self._new_holds])
+            _STORE_HOLDS.run(self._connection, [hold_row(hold) for hold in self._new_holds])
         if self._ended:
-            stored = self._connection.execute(_STORE_END, [self._end_row(end) for _, end in self._ended])
+            stored = _STORE_ENDS.run(self._connection, [self._end_row(end) for _, end in self._ended])
             assert stored.rowcount == len(self._ended), "a hold that was locked has ended elsewhere"
         self._idempotency.store()
         if usage := self._usage():
-            self._connection.execute(upsert(self._connection, daily_usage, adding=_USAGE_FIGURES), usage)
+            _STORE_USAGE.run(self._connection, usage)
         if self._forgets_old_keys:
             forget_old_keys(self._connection, self._now_ms)
 
@@ -238,22 +226,20 @@ class _Page:
 
     def _store_callers(self) -> None:
         if self._changed_accounts:
-            self._connection.execute(
-                _STORE_ACCOUNT,
-                [_account_change(self._accounts[id_]) for id_ in sorted(self._changed_accounts)],
-            )
+            changed = [_account_change(self._accounts[id_]) for id_ in sorted(self._changed_accounts)]
+            _STORE_ACCOUNTS.run(self._connection, changed)
         if self._changed_keys:
-            self._connection.execute(_STORE_KEY, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)])
+            _STORE_KEYS.run(self._connection, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)])
 
     def _end_row(self, end: End) -> dict[str, Any]:
         return {
-            "request_id": end.request_id,
-            "request_period": end.period,
-            "new_state": end.state.value,
-            "now_ms": self._now_ms,
-            "new_tries": end.tries,
-            "new_prompt_tokens": end.prompt_tokens,
-            "new_completion_tokens": end.completion_tokens,
+            "of_id": end.request_id,
+            "of_period": end.period,
+            "state": end.state.value,
+            "ended_at_ms": self._now_ms,
+            "tries": end.tries,
+            "prompt_tokens": end.prompt_tokens,
+            "completion_tokens": end.completion_tokens,
         }
 
     def _usage(self) -> list[dict[str, Any]]:
@@ -265,10 +251,6 @@ class _Page:
                 for index, figure in enumerate((1, hold.credits, end.prompt_tokens, end.completion_tokens)):
                     sums[index] += figure
         return [dict(zip(_USAGE_COLUMNS, (*key, *sums), strict=True)) for key, sums in sorted(figures.items())]
-
-
-_USAGE_FIGURES = ("requests", "credits", "prompt_tokens", "completion_tokens")
-_USAGE_COLUMNS = ("account_id", "day", "key_id", "model_id", *_USAGE_FIGURES)
 
 
 def _place(asked: Asked, caller: Caller | None) -> Place | None:
@@ -306,14 +288,14 @@ def _overdue(connection: Connection, now_ms: int) -> list[End]:
 
 def _account_change(account: Account) -> dict[str, Any]:
     return {
-        "account_id": account.id,
-        "new_period": account.period,
-        "new_used": account.used,
-        "new_balance": account.balance,
-        "new_minute": account.window.minute,
-        "new_taken": account.window.taken,
+        "of_id": account.id,
+        "period": account.period,
+        "used": account.used,
+        "balance": account.balance,
+        "window_minute": account.window.minute,
+        "window_taken": account.window.taken,
     }
 
 
 def _key_change(key: Key) -> dict[str, Any]:
-    return {"key_id": key.id, "new_minute": key.window.minute, "new_taken": key.window.taken}
+    return {"of_id": key.id, "window_minute": key.window.minute, "window_taken": key.window.taken}

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
 
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.domain.idempotency import KEPT_MS, Earlier
+from tarazu.store.many_rows import insert_rows
 from tarazu.store.operations import KEYS_SWEEP_MAX, End
 from tarazu.store.schema import idempotency_keys as kept
-from tarazu.store.upsert import upsert
 
 Place = tuple[str, str]
 """An account's id, and a key that it sent."""
@@ -40,6 +40,7 @@ _OLD = (
 )
 _FORGET = delete(kept).where(_PLACE.in_(select(_OLD.c.account_id, _OLD.c.key)))
 _REPLACED = ("fingerprint", "request_id", "period", "created_at_ms", "reply")
+_TAKE = insert_rows(kept, ("account_id", "key", *_REPLACED), replacing=_REPLACED)
 
 
 class KeyPage:
@@ -112,7 +113,7 @@ class KeyPage:
         if self._freed:
             self._connection.execute(_FREE, self._freed)
         if self._new:
-            self._connection.execute(upsert(self._connection, kept, replacing=_REPLACED), self._new)
+            _TAKE.run(self._connection, self._new)
 
 
 def forget_old_keys(connection: Connection, now_ms: int) -> None:

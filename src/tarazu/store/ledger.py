@@ -231,7 +231,7 @@ class Ledger:
                 elif call.future.done():
                     self._discard(answer)
                 elif isinstance(answer, BaseException):
-                    call.future.set_exception(answer)
+                    call.future.set_exception(_for_future(answer))
                 else:
                     call.future.set_result(answer)
 
@@ -247,3 +247,12 @@ class Ledger:
             log.warning("left_to_sweep", operation=type(operation).__name__, reason=str(answer))
         elif isinstance(operation, Sweep) and answer:
             log.warning("holds_swept", holds=answer)
+
+
+def _for_future(error: BaseException) -> BaseException:
+    """Wrap what a future refuses to take: it would stay without an answer, and all after it in the batch."""
+    if not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError("The operation raised StopIteration.")
+    wrapped.__cause__ = error
+    return wrapped

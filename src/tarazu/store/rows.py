@@ -48,6 +48,8 @@ HOLD_COLUMNS = (
     requests.c.created_at_ms,
     requests.c.deadline_ms,
 )
+HOLD_ROW = (*(column.name for column in HOLD_COLUMNS), "state")
+"""The columns that `hold_row` fills."""
 
 
 def select_accounts() -> Select[Any]:

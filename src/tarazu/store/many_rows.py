@@ -1,0 +1,113 @@
+"""Statements that write many rows, made once: row after row, or in PostgreSQL all rows from one JSON parameter.
+
+Row after row (executemany) is cheapest in SQLite, which runs in the process, and for a row or two. For more, PostgreSQL
+spends less on taking JSON apart than on a message for each row, and so does the ledger's thread.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Executable,
+    LargeBinary,
+    Subquery,
+    Table,
+    bindparam,
+    cast,
+    column,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+FEW = 3
+"""Up to so many rows PostgreSQL takes them row after row."""
+
+Rows = Sequence[Mapping[str, Any]]
+"""Rows as mappings that all have the same names."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RowsStatement:
+    """A statement that is run for many rows at a time."""
+
+    def __init__(self, row_by_row: Mapping[str, Executable], at_once: Executable | None) -> None:
+        """Take the statement for one row, by the store's name, and PostgreSQL's for many, where it can have one."""
+        self._row_by_row = row_by_row
+        self._at_once = at_once
+
+    def run(self, connection: Connection, rows: Rows) -> CursorResult[Any]:
+        """Write the rows, one at least. The result of an UPDATE tells how many there were to change."""
+        store = connection.dialect.name
+        if store == "postgresql" and self._at_once is not None and len(rows) > FEW:
+            return connection.execute(self._at_once, {"many_rows": _encode(rows).decode(), "many": len(rows)})
+        return connection.execute(self._row_by_row[store], rows)
+
+
+def insert_rows(
+    table: Table, columns: Sequence[str], *, adding: Iterable[str] = (), replacing: Iterable[str] = ()
+) -> RowsStatement:
+    """Make an INSERT of rows with these columns.
+
+    Where the primary key exists, the new row's `adding` columns are added to the old row's, and its `replacing` columns
+    take their place; with neither it is an error.
+    """
+
+    def resolving(insert: Any) -> Any:
+        settings = {
+            **{name: table.c[name] + insert.excluded[name] for name in adding},
+            **{name: insert.excluded[name] for name in replacing},
+        }
+        key = list(table.primary_key.columns)
+        return insert.on_conflict_do_update(index_elements=key, set_=settings) if settings else insert
+
+    row_by_row = {
+        "postgresql": resolving(postgresql.insert(table)),
+        "sqlite": resolving(sqlite.insert(table)),
+    }
+    # JSON has no bytes.
+    if any(isinstance(table.c[name].type, LargeBinary) for name in columns):
+        return RowsStatement(row_by_row, None)
+    rows = _rows_of_json({name: table.c[name] for name in columns})
+    at_once = postgresql.insert(table).from_select(list(columns), select(rows))
+    return RowsStatement(row_by_row, resolving(at_once))
+
+
+def update_rows(
+    table: Table, *, by: Sequence[str], setting: Sequence[str], where: ColumnElement[bool] | None = None
+) -> RowsStatement:
+    """Make an UPDATE of the columns `setting` in the rows that the columns `by` tell, where `where` is true of them.
+
+    In what it is given to write, the names of the `by` columns begin with `of_`.
+    """
+    names = {f"of_{name}": table.c[name] for name in by}
+    rows = _rows_of_json(names | {name: table.c[name] for name in setting})
+    conditions = () if where is None else (where,)
+    row_by_row = update(table).where(*(names[name] == bindparam(name) for name in names), *conditions)
+    at_once = (
+        update(table)
+        .where(*(names[name] == rows.c[name] for name in names), *conditions)
+        .values({table.c[name]: rows.c[name] for name in setting})
+    )
+    return RowsStatement(dict.fromkeys(("postgresql", "sqlite"), row_by_row), at_once)
+
+
+def _rows_of_json(columns: Mapping[str, ColumnElement[Any]]) -> Subquery:
+    """Select the rows out of the JSON parameter.
+
+    The limit says how many rows there are, so that PostgreSQL finds the few rows to update by the index; it would take
+    them to be a hundred, and read a table of some thousands from end to end.
+    """
+    rows = (
+        func.json_to_recordset(cast(bindparam("many_rows"), JSON))
+        .table_valued(*(column(name, like.type) for name, like in columns.items()), name="rows")
+        .render_derived(with_types=True)
+    )
+    return select(rows).limit(bindparam("many")).subquery("given")

@@ -1,0 +1,123 @@
+"""What a batch reads grows with the batch alone, not with the books."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+
+from tarazu.domain.admission import Asked
+from tarazu.domain.idempotency import idempotency_of
+from tarazu.store.batch import run_batch
+from tarazu.store.engine import transaction
+from tarazu.store.operations import Admit, Identify, Operation, Sweep
+from tarazu.store.schema import metadata
+from tests.support.books import Books, charge, release, sqlite_only
+from tests.support.values import held, make_account, make_asked, make_key, present
+
+ACCOUNTS = 70
+TIMES = 100
+"""So many times more rows are in the books than those of the accounts above: all of them are dear to read."""
+VARYING = {
+    "accounts": ["id"],
+    "keys": ["id"],
+    "requests": ["id"],
+    "daily_usage": ["model_id"],
+    "idempotency_keys": ["key", "request_id"],
+}
+"""The tables that grow, and the columns in which the copies of a row differ."""
+
+
+@pytest.fixture
+def books(books: Books) -> Books:
+    """Large books, with some accounts that have a key and a request that was charged."""
+    numbers = range(1, ACCOUNTS + 1)
+    books.add(*(make_account(id=f"acc_{number}") for number in numbers))
+    books.add(*(make_key(number, account_id=f"acc_{number}") for number in numbers))
+    holds = [held(answer) for answer in books.run(*(Admit(asked_again(number)) for number in numbers))]
+    books.run(*(charge(hold, reply=b"Hello.") for hold in holds))
+    for name, columns in VARYING.items():
+        values = [
+            f"{column} || '-' || CAST(number AS VARCHAR)" if column in columns else column for column in names(name)
+        ]
+        books.execute(
+            "WITH RECURSIVE numbers(number) AS"  # noqa: S608 - the tests' own words
+            " (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < :times)"
+            f" INSERT INTO {name} ({', '.join(names(name))}) SELECT {', '.join(values)} FROM {name}, numbers",
+            times=TIMES,
+        )
+    books.execute("ANALYZE")
+    return books
+
+
+def names(table: str) -> list[str]:
+    """List the columns of a table."""
+    return [column.name for column in metadata.tables[table].columns]
+
+
+def asked_again(number: int) -> Asked:
+    """Make a call of this account with the idempotency key that all its calls have."""
+    return make_asked(number, idempotency=idempotency_of(f"key {number}", b""))
+
+
+def everything(books: Books, size: int) -> list[Operation]:
+    """Make a batch of everything that batches are for, of this size each."""
+    answers = books.run(*(Admit(make_asked(number)) for number in range(1, 3 * size + 1)))
+    holds = [held(answer) for answer in answers]
+    books.execute("UPDATE requests SET deadline_ms = 0 WHERE id = :id", id=holds[-1].request_id)
+    return [
+        *(charge(hold) for hold in holds[:size]),
+        *(release(hold) for hold in holds[size : 2 * size]),
+        *(Admit(make_asked(number)) for number in range(1, size + 1)),
+        *(Admit(asked_again(number)) for number in range(1, size + 1)),
+        Identify(present(7)),
+        Sweep(),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 20])
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+def test_postgresql_reads_only_the_rows_of_the_batch(books: Books, size: int) -> None:
+    """Also when it has chosen a plan for a statement that comes again and again."""
+    for _ in range(12):
+        operations = everything(books, size)
+        with transaction(books.engine) as connection:
+            before = rows_read(connection)
+            run_batch(connection, operations, books.catalogue, books.clock())
+            read = {table: rows - before[table] for table, rows in rows_read(connection).items()}
+        assert max(read.values()) < 30 * size + 30, read
+
+
+def rows_read(connection: Connection) -> dict[str, int]:
+    """Count the rows that this transaction has read, by table; the partitions of one are counted together."""
+    query = "SELECT relname, seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
+    counted = {name: int(rows or 0) for name, rows in connection.exec_driver_sql(query)}
+    return {table: sum(rows for name, rows in counted.items() if name.startswith(table)) for table in VARYING}
+
+
+@sqlite_only
+def test_sqlite_reads_only_the_rows_of_the_batch(books: Books) -> None:
+    """Each of its statements finds its rows by an index."""
+    operations = everything(books, 20)
+    with transaction(books.engine) as connection, plans(connection) as steps:
+        run_batch(connection, operations, books.catalogue, books.clock())
+    assert any(step.startswith("SEARCH accounts") for step in steps)
+    assert [step for step in steps if step.startswith(tuple(f"SCAN {table}" for table in VARYING))] == []
+
+
+@contextmanager
+def plans(connection: Connection) -> Iterator[list[str]]:
+    """Collect the steps by which SQLite carries the block's statements out."""
+    steps: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:
+        values = parameters[0] if isinstance(parameters, list) else parameters
+        explained = connection.connection.cursor()
+        explained.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+        steps.extend(row[3] for row in explained.fetchall())
+        explained.close()
+
+    event.listen(connection, "before_cursor_execute", note)
+    yield steps
+    event.remove(connection, "before_cursor_execute", note)
