@@ -167,8 +167,7 @@ class Books:
 
     def audit(self, overdue_before_ms: int = 0) -> AuditReport:
         """Audit the books."""
-        with transaction(self.engine, read_only=True) as connection:
-            return audit(connection, overdue_before_ms=overdue_before_ms)
+        return audit(self.engine, overdue_before_ms=overdue_before_ms)
 
     def assert_balanced(self) -> None:
         """Fail with the differences that an audit finds."""
