@@ -1,7 +1,7 @@
 """Recompute the books from their rows and compare: every credit must be where the figures say it is.
 
-The requests are added up once, by `sums`, and the rules compare those sums. A row that breaks a rule by itself is looked
-for among the rows.
+The requests are added up once, by `sums`, and the rules compare those sums. A row that breaks a rule by itself is
+looked for among the rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 class RuleReport(Struct, frozen=True, kw_only=True):
     """How many differences one rule has found; at most LISTED_MAX of them are listed."""
 
-    rule: str
+    name: str
     found: int
     listed: int
 
@@ -80,7 +80,7 @@ def audit(engine: Engine, *, overdue_before_ms: int, tell: Tell = lambda _: None
             for found, difference in enumerate(check(connection), start=1):
                 if found <= LISTED_MAX:
                     differences.append(difference)
-            reports.append(RuleReport(rule=rule, found=found, listed=len(differences) - listed))
+            reports.append(RuleReport(name=rule, found=found, listed=len(differences) - listed))
         return AuditReport(
             accounts=connection.execute(select(func.count()).select_from(accounts)).scalar_one(),
             requests=int(connection.execute(select(_sum_of(caller_sums.c.requests))).scalar_one()),

@@ -55,10 +55,16 @@ def attach_scratch(connection: Connection, schema: str) -> None:
 
     SQLite as it is packaged keeps temporary tables in memory, whatever their size. The file is in the folder that
     TMPDIR names, without a name of its own: it is gone when the connection is closed, or the process killed.
+
+    Raises:
+        BooksUnavailableError: the folder cannot be written to.
     """
     cursor = connection.connection.cursor()
-    with TemporaryDirectory(prefix="tarazu-") as folder:
-        cursor.execute(f"ATTACH ? AS {schema}", (str(Path(folder) / "scratch.db"),))
+    try:
+        with TemporaryDirectory(prefix="tarazu-") as folder:
+            cursor.execute(f"ATTACH ? AS {schema}", (str(Path(folder) / "scratch.db"),))
+    except OSError as error:
+        raise BooksUnavailableError(f"No room beside the books, where TMPDIR says: {error.strerror}.") from None
     for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
         cursor.execute(f"PRAGMA {schema}.{setting}")
     for each in ("main", schema):

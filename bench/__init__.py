@@ -1,1 +1,0 @@
-"""Benchmarks: each is a module to run, and says what it measures."""
