@@ -26,12 +26,13 @@ from sqlalchemy import Engine, func, insert, select
 
 from bench.figures import Figures, fsyncs_s, machine, percentile, table
 from bench.loopback import connection, model_server
+from tarazu.cli.clock import system_clock
 from tarazu.domain.admission import Asked
 from tarazu.domain.calendar import period_of, periods_from
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.domain.keys import MintedKey, mint, parse
 from tarazu.service.auditing import audit_books
-from tarazu.service.identifiers import new_completion_id, now_ms
+from tarazu.service.identifiers import new_completion_id
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.ledger import Ledger
 from tarazu.store.partitions import prepare_partitions
@@ -117,7 +118,7 @@ class LedgerTarget:
     async def _ask(self, number: int) -> None:
         key = self._keys[number]
         assert key is not None
-        asked: Asked = make_asked(key, request_id=new_completion_id(now_ms()))
+        asked: Asked = make_asked(key, request_id=new_completion_id(system_clock()))
         hold = (await self._ledger.admit(asked)).outcome
         assert isinstance(hold, Hold), hold
         assert await self._ledger.charge(hold, tries=1, prompt_tokens=10, completion_tokens=20)
@@ -181,7 +182,7 @@ def check(engine: Engine, served: int) -> None:
         charged = connection.execute(query).scalar_one()
     if charged != served:
         raise BooksDifferError(f"{served} requests were served, and {charged} charged.")
-    if differences := audit_books(engine).differences:
+    if differences := audit_books(engine, system_clock).differences:
         raise BooksDifferError(f"The books do not balance: {differences}")
 
 
@@ -196,7 +197,7 @@ async def _targets(
         engine = open_engine(_new_books(store, folder / f"ledger-{name}"))
         stack.callback(engine.dispose)
         _fill(engine, minted)
-        ledger = Ledger(engine, make_catalogue(plans=[PLAN]), now_ms)
+        ledger = Ledger(engine, make_catalogue(plans=[PLAN]), system_clock)
         ledger.start()
         stack.push_async_callback(ledger.stop)
         targets["ledger", name] = LedgerTarget(ledger, engine, minted)
@@ -216,7 +217,7 @@ def _new_books(store: Store, folder: Path) -> str:
 
 def _fill(engine: Engine, minted: Sequence[MintedKey]) -> None:
     """Add an account for each key, and the partitions that a service makes ahead."""
-    period = period_of(now_ms(), make_catalogue().zone)
+    period = period_of(system_clock(), make_catalogue().zone)
     with transaction(engine) as connection:
         prepare_partitions(connection, periods_from(period, 2))
         connection.execute(

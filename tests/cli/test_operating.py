@@ -1,5 +1,8 @@
 """`tarazu check`, `db upgrade`, `audit` and `openapi`."""
 
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -8,7 +11,7 @@ from sqlalchemy import text
 
 from tarazu.api.openapi import document
 from tarazu.store.engine import open_engine, transaction
-from tests.cli.commands import Commands
+from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ
 
 WRONG = """\
 [plans.basic]
@@ -151,10 +154,17 @@ def test_audit_says_what_it_compared(tarazu: Commands) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == (
         "Compared 1 account and 0 requests:\n"
-        "used quota, balances, daily usage, and the deadlines of holds.\n"
+        "used quotas, balances, daily usage, deadlines of holds, idempotency keys, requests, owners of rows.\n"
         "The books balance.\n"
     )
-    assert tarazu.json("audit") == {"accounts": 1, "requests": 0, "differences": []}
+    report = tarazu.json("audit")
+    assert {name: report[name] for name in ("accounts", "requests", "found", "differences")} == {
+        "accounts": 1,
+        "requests": 0,
+        "found": 0,
+        "differences": [],
+    }
+    assert report["rules"][0] == {"name": "used quotas", "found": 0, "listed": 0}
 
 
 def test_audit_lists_every_difference(tarazu: Commands, folder: Path) -> None:
@@ -180,6 +190,45 @@ def test_audit_lists_every_difference(tarazu: Commands, folder: Path) -> None:
         "booked": 1_234,
         "computed": 0,
     }
+
+
+def test_audit_counts_the_differences_that_it_does_not_list(
+    tarazu: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of very many, `audit` prints the first of each rule and how many more there are, with exit status 1."""
+    monkeypatch.setattr("tarazu.store.audit.LISTED_MAX", 1)
+    for _ in range(3):
+        tarazu.account()
+    execute(folder, "UPDATE accounts SET used = 7")
+    ran = tarazu("audit")
+    assert ran.status == 1
+    assert "There are 3 differences:" in ran.out
+    assert ran.out.splitlines()[-1] == "and 2 more in the used quotas"
+    report = tarazu("audit", "--json").json
+    assert (report["found"], len(report["differences"])) == (3, 1)
+
+
+def test_audit_shows_on_a_terminal_what_it_is_doing(tarazu: Commands, folder: Path) -> None:
+    """`audit` draws its progress on standard error, when that is a terminal, and takes it away; its result is clean."""
+    tarazu.account()
+    terminal, errors = pty.openpty()
+    try:
+        ran = subprocess.run(
+            [COMMAND, "audit"],
+            cwd=folder,
+            env=clean_environ(TERM="xterm"),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            timeout=COMMAND_TIMEOUT_S,
+            check=True,
+        )
+    finally:
+        os.close(errors)
+    with open(terminal, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor has no path
+        drawn = screen.read(65_536)
+    assert b"comparing the owners of rows" in drawn
+    assert ran.stdout.endswith(b"The books balance.\n")
+    assert ran.stdout.startswith(b"Compared 1 account")
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarazu.store.audit import Difference
+from tarazu.store.audit import Difference, audit
 from tarazu.store.operations import Sweep
 from tests.support.books import Books, charge, make_topup, release, sqlite_only
 from tests.support.values import DAY, DAY_MS, NOON_MS, held, make_account, make_key
@@ -30,10 +30,17 @@ def difference(account_id: str, figure: str, subject: str, booked: int, computed
     return Difference(account_id=account_id, figure=figure, subject=subject, booked=booked, computed=computed)
 
 
+def released_request(books: Books) -> str:
+    """Tell the request of `acc_1` that was released: it is in no figure."""
+    [(request_id,)] = books.rows("SELECT id FROM requests WHERE state = 'released' AND account_id = 'acc_1'")
+    return str(request_id)
+
+
 def test_balanced_books_have_no_differences_and_are_counted(books: Books) -> None:
     """How much was compared is part of the report."""
     report = books.audit()
-    assert (report.accounts, report.requests, report.differences) == (2, 8, ())
+    assert (report.accounts, report.requests, report.found, report.differences) == (2, 8, 0, ())
+    assert {rule.found for rule in report.rules} == {0}
 
 
 def test_empty_books_balance(books: Books) -> None:
@@ -113,11 +120,7 @@ def test_a_request_booked_to_the_wrong_source_is_named_twice(books: Books) -> No
 def test_a_balance_below_zero_is_named_even_if_its_rows_bear_it_out(books: Books) -> None:
     """Overdrawn is a difference of its own; the CHECK that forbids it is put aside here."""
     books.execute("UPDATE topups SET credits = 1 WHERE account_id = 'acc_2'")
-    with books.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")
-        connection.exec_driver_sql("UPDATE accounts SET balance = -5 WHERE id = 'acc_2'")
-        connection.commit()
-        connection.exec_driver_sql("PRAGMA ignore_check_constraints = OFF")
+    books.execute_unguarded("UPDATE accounts SET balance = -5 WHERE id = 'acc_2'")
     assert books.audit().differences == (difference("acc_2", "balance", "", -5, -5),)
 
 
@@ -163,6 +166,25 @@ def test_usage_that_is_missing_is_named(books: Books) -> None:
     )
 
 
+def test_a_charge_of_nobody_knows_how_many_tokens_is_named(books: Books) -> None:
+    """The daily usage is compared with what the other charges have."""
+    [(request_id,)] = books.rows("SELECT id FROM requests WHERE state = 'charged' AND account_id = 'acc_1'")
+    books.execute("UPDATE requests SET completion_tokens = NULL WHERE id = :id", id=request_id)
+    assert books.audit().differences == (
+        difference("acc_1", "daily usage: completion_tokens", f"{DAY} {make_key(1).id} large", 20, 0),
+        difference("acc_1", "charged request without its tokens", request_id, 1, 0),
+    )
+
+
+def test_a_row_of_daily_usage_for_no_request_is_named(books: Books) -> None:
+    """Its figures are right, but there is no reason for it."""
+    key_id = make_key(1).id
+    books.execute(f"INSERT INTO daily_usage VALUES ('acc_1', '{DAY}', '{key_id}', 'none', 0, 0, 0, 0)")  # noqa: S608
+    assert books.audit().differences == (
+        difference("acc_1", "daily usage without a request", f"{DAY} {key_id} none", 1, 0),
+    )
+
+
 # Overdue holds.
 
 
@@ -185,6 +207,68 @@ def test_ended_requests_are_never_overdue(books: Books) -> None:
     assert books.audit(books.clock.now_ms).differences == ()
 
 
+# Requests by themselves.
+
+
+def test_a_request_in_a_period_before_its_day_is_named(books: Books) -> None:
+    """It would count for a month that was over."""
+    request_id = released_request(books)
+    books.execute("UPDATE requests SET period = '2026-01' WHERE id = :id", id=request_id)
+    assert books.audit().differences == (difference("acc_1", "request in a period before its day", request_id, 1, 0),)
+
+
+def test_a_request_in_a_later_period_than_its_day_is_none(books: Books) -> None:
+    """Releases before 0002 turned no page back: a clock that stepped back over a month's edge left such rows."""
+    books.execute("UPDATE accounts SET period = '2026-03'")
+    books.execute("UPDATE requests SET period = '2026-03'")
+    books.assert_balanced()
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    "change", ["ended_at_ms = NULL WHERE state = 'released'", "ended_at_ms = 1 WHERE state = 'held'"]
+)
+def test_a_state_that_its_end_belies_is_named(books: Books, change: str) -> None:
+    """Ended without a time, or held with one; the CHECK that forbids it is put aside here."""
+    books.execute_unguarded(f"UPDATE requests SET {change}")  # noqa: S608 - the list above
+    report = books.audit()
+    assert {each.figure for each in report.differences} == {"request whose state and time of its end disagree"}
+    assert [each.account_id for each in report.differences] == ["acc_1", "acc_2"]
+
+
+# Owners of rows.
+
+
+def test_requests_of_no_account_are_named(books: Books) -> None:
+    """Nor the keys and top-ups that an account has left behind; foreign keys are put aside here."""
+    books.execute_unguarded("DELETE FROM accounts WHERE id = 'acc_2'")
+    key_id = make_key(2).id
+    [(topup_id,)] = books.rows("SELECT id FROM topups")
+    assert books.audit().differences == (
+        difference("acc_2", "requests of an account that does not exist", key_id, 1, 0),
+        difference("acc_2", "keys of an account that does not exist", key_id, 1, 0),
+        difference("acc_2", "topups of an account that does not exist", topup_id, 1, 0),
+    )
+
+
+def test_requests_with_no_key_are_named(books: Books) -> None:
+    """The key is gone; foreign keys are put aside here."""
+    key_id = make_key(2).id
+    books.execute_unguarded(f"DELETE FROM keys WHERE id = '{key_id}'")  # noqa: S608
+    assert books.audit().differences == (
+        difference("acc_2", "requests with a key that is not the account's", key_id, 1, 0),
+    )
+
+
+def test_requests_with_the_key_of_another_account_are_named(books: Books) -> None:
+    """Whoever has used the key, another paid."""
+    key_id = make_key(2).id
+    books.execute("UPDATE requests SET key_id = :key_id WHERE id = :id", key_id=key_id, id=released_request(books))
+    assert books.audit().differences == (
+        difference("acc_1", "requests with a key that is not the account's", key_id, 1, 0),
+    )
+
+
 # All together.
 
 
@@ -203,6 +287,43 @@ def test_all_differences_are_reported_at_once(books: Books) -> None:
         ("acc_1", "overdue hold: deadline_ms"),
         ("acc_2", "overdue hold: deadline_ms"),
     ]
+
+
+def test_of_very_many_differences_the_first_are_listed_and_all_counted(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Books that are broken through and through fill neither the memory nor the screen, and no rule hides another."""
+    monkeypatch.setattr("tarazu.store.audit.LISTED_MAX", 3)
+    monkeypatch.setattr("tarazu.store.audit.ROWS_AT_ONCE", 2)
+    books.execute("UPDATE accounts SET used = 99, balance = 99 WHERE id = 'acc_1'")
+    books.execute("DELETE FROM daily_usage")
+    report = books.audit()
+    found = {rule.name: (rule.found, rule.listed) for rule in report.rules if rule.found}
+    assert found == {"used quotas": (1, 1), "balances": (1, 1), "daily usage": (8, 3)}
+    assert (report.found, len(report.differences)) == (10, 5)
+
+
+@pytest.mark.parametrize("slice_", [1, 3, 7, 8])
+def test_requests_that_are_added_up_in_slices_are_the_same(
+    books: Books, monkeypatch: pytest.MonkeyPatch, slice_: int
+) -> None:
+    """Wherever the cuts are, and where rows are missing between them."""
+    monkeypatch.setattr("tarazu.store.sums.SLICE", slice_)
+    assert (books.audit().requests, books.audit().differences) == (8, ())
+    books.execute("DELETE FROM requests WHERE state IN ('released', 'swept')")
+    assert (books.audit().requests, books.audit().differences) == (4, ())
+    books.execute("UPDATE requests SET credits = credits + 1 WHERE state = 'charged' AND account_id = 'acc_1'")
+    assert books.audit().differences == (
+        difference("acc_1", "used", "2026-02", 6, 7),
+        difference("acc_1", "daily usage: credits", f"{DAY} {make_key(1).id} large", 5, 6),
+    )
+
+
+def test_an_audit_tells_what_it_is_doing(books: Books) -> None:
+    """Each step once, in its order: whoever waits sees how far it is."""
+    told: list[str] = []
+    rules = audit(books.engine, overdue_before_ms=0, tell=told.append).rules
+    assert told == ["adding up the requests, 0%", *(f"comparing the {rule.name}" for rule in rules)]
 
 
 def test_an_audit_changes_nothing_and_waits_for_nobody(books: Books) -> None:

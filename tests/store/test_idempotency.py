@@ -247,6 +247,22 @@ def test_the_audit_names_keys_that_belong_to_no_such_request(books: Books) -> No
     )
 
 
+def test_the_audit_names_a_key_of_another_account_than_its_request(books: Books) -> None:
+    """One account's reply would be another's."""
+    hold = held(ask(books, "mine"))
+    books.add(make_account(id="acc_9"))
+    books.execute("UPDATE idempotency_keys SET account_id = 'acc_9'")
+    assert books.audit().differences == (
+        Difference(
+            account_id="acc_9",
+            figure="idempotency key without a reply: held requests",
+            subject=hold.request_id,
+            booked=1,
+            computed=0,
+        ),
+    )
+
+
 # By the ledger.
 
 

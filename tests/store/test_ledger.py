@@ -1,6 +1,7 @@
 """The ledger: what is asked for is answered from the books, and every hold ends, whoever leaves."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event
@@ -233,7 +234,7 @@ async def test_work_that_fails_is_answered_with_its_exception_and_leaves_the_oth
 async def test_work_that_raises_stop_iteration_strands_nobody(books: Books) -> None:
     """No future takes that exception; it is answered as another, and whoever shares the batch is answered too."""
 
-    def fail(connection: Connection, _now_ms: int) -> str:
+    def fail(connection: Connection, _now_ms: int) -> Any:
         return next(name for (name,) in connection.exec_driver_sql("SELECT name FROM accounts WHERE id = 'none'"))
 
     async with running(books) as ledger:

@@ -122,6 +122,19 @@ class Books:
         with transaction(self.engine) as connection:
             connection.execute(text(statement), values)
 
+    def execute_unguarded(self, statement: str) -> None:
+        """Run a statement without foreign keys, and on SQLite without CHECKs, as hands do that put guards aside."""
+        with self.engine.connect() as connection:
+            connection.detach()
+            if connection.dialect.name == "postgresql":
+                guards = ["SET session_replication_role = replica"]
+            else:
+                guards = ["PRAGMA foreign_keys = OFF", "PRAGMA ignore_check_constraints = ON"]
+            cursor = connection.connection.cursor()  # below SQLAlchemy, which would begin a transaction first
+            for each in (*guards, statement):
+                cursor.execute(each)
+            connection.connection.commit()
+
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a query."""
         with transaction(self.engine, read_only=True) as connection:
@@ -168,8 +181,7 @@ class Books:
 
     def audit(self, overdue_before_ms: int = 0) -> AuditReport:
         """Audit the books."""
-        with transaction(self.engine, read_only=True) as connection:
-            return audit(connection, overdue_before_ms=overdue_before_ms)
+        return audit(self.engine, overdue_before_ms=overdue_before_ms)
 
     def assert_balanced(self) -> None:
         """Fail with the differences that an audit finds."""

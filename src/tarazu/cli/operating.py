@@ -12,7 +12,7 @@ from tarazu.cli.desk import books_errors, open_books, read_configuration
 from tarazu.cli.documents import CheckDocument, MigrationDocument, ModelDocument, PlanDocument, ProblemDocument
 from tarazu.cli.errors import EXIT_FAILED
 from tarazu.cli.options import AsJson, ConfigPath, command_group
-from tarazu.cli.output import INDENT, Column, counted, print_json, print_table, say
+from tarazu.cli.output import INDENT, Column, counted, print_json, print_table, progress, say
 from tarazu.domain.catalogue import ANY_MODEL
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def audit(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """Compare the books with their rows.
 
     It recomputes every account's used quota and balance and every day's usage, and
-    looks for holds that should have ended. The exit status is 1 on any difference.
+    looks for holds that should have ended and rows that belong to nothing. The exit
+    status is 1 on any difference. It changes nothing, and can run beside the service.
 
     For example:
 
@@ -95,13 +96,13 @@ def audit(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """
     from tarazu.service.auditing import audit_books
 
-    with open_books(read_configuration(config)) as engine:
-        report = audit_books(engine, system_clock)
+    with open_books(read_configuration(config)) as engine, progress() as tell:
+        report = audit_books(engine, system_clock, tell)
     if as_json:
         print_json(report)
     else:
         _print_report(report)
-    return EXIT_FAILED if report.differences else 0
+    return EXIT_FAILED if report.found else 0
 
 
 def openapi(*, as_json: AsJson = False) -> None:
@@ -191,12 +192,11 @@ def _models(models: tuple[str, ...]) -> str:
 
 def _print_report(report: "AuditReport") -> None:
     say(f"Compared {counted(report.accounts, 'account')} and {counted(report.requests, 'request')}:")
-    say("used quota, balances, daily usage, and the deadlines of holds.")
-    if not report.differences:
+    say(f"{', '.join(rule.name for rule in report.rules)}.")
+    if not report.found:
         say("The books balance.")
         return
-    count = len(report.differences)
-    say(f"There {'is 1 difference' if count == 1 else f'are {count:,} differences'}:\n")
+    say(f"There {'is 1 difference' if report.found == 1 else f'are {report.found:,} differences'}:\n")
     print_table(
         _DIFFERENCE_COLUMNS,
         (
@@ -204,3 +204,6 @@ def _print_report(report: "AuditReport") -> None:
             for difference in report.differences
         ),
     )
+    for rule in report.rules:
+        if rule.found > rule.listed:
+            say(f"\nand {rule.found - rule.listed:,} more in the {rule.name}")

@@ -4,7 +4,8 @@
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,6 +42,18 @@ def say_aside(text: str) -> None:
     """Print a line to standard error: what is not the command's result."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Show what is being done, told in a few words, in a line of standard error that goes away; on a terminal alone."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("", spinner="line") as status:  # "line" is drawn in ASCII
+        yield status.update
 
 
 def print_json(document: object) -> None:

@@ -3,16 +3,14 @@
 from sqlalchemy import Engine
 
 from tarazu.domain.calendar import Clock
-from tarazu.store.audit import AuditReport, audit
-from tarazu.store.engine import transaction
+from tarazu.store.audit import AuditReport, Tell, audit
 from tarazu.store.ledger import SWEEP_INTERVAL_S
 
 
-def audit_books(engine: Engine, clock: Clock) -> AuditReport:
-    """Compare every figure with its rows, on one state of the books.
+def audit_books(engine: Engine, clock: Clock, tell: Tell = lambda _: None) -> AuditReport:
+    """Compare every figure with its rows, on one state of the books; `tell` hears what it is doing.
 
     Raises:
         BooksUnavailableError: the books cannot be read.
     """
-    with transaction(engine, read_only=True) as connection:
-        return audit(connection, overdue_before_ms=clock() - SWEEP_INTERVAL_S * 1_000)
+    return audit(engine, overdue_before_ms=clock() - SWEEP_INTERVAL_S * 1_000, tell=tell)

@@ -5,6 +5,7 @@ spends less on taking JSON apart than on a message for each row, and so does the
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,6 +26,8 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+
+from tarazu.store.upsert import resolving
 
 FEW = 3
 """Up to so many rows PostgreSQL takes them row after row."""
@@ -59,25 +62,17 @@ def insert_rows(
     Where the primary key exists, the new row's `adding` columns are added to the old row's, and its `replacing` columns
     take their place; with neither it is an error.
     """
-
-    def resolving(insert: Any) -> Any:
-        settings = {
-            **{name: table.c[name] + insert.excluded[name] for name in adding},
-            **{name: insert.excluded[name] for name in replacing},
-        }
-        key = list(table.primary_key.columns)
-        return insert.on_conflict_do_update(index_elements=key, set_=settings) if settings else insert
-
+    resolved = partial(resolving, table=table, adding=tuple(adding), replacing=tuple(replacing))
     row_by_row = {
-        "postgresql": resolving(postgresql.insert(table)),
-        "sqlite": resolving(sqlite.insert(table)),
+        "postgresql": resolved(postgresql.insert(table)),
+        "sqlite": resolved(sqlite.insert(table)),
     }
     # JSON has no bytes.
     if any(isinstance(table.c[name].type, LargeBinary) for name in columns):
         return RowsStatement(row_by_row, None)
     rows = _rows_of_json({name: table.c[name] for name in columns})
     at_once = postgresql.insert(table).from_select(list(columns), select(rows))
-    return RowsStatement(row_by_row, resolving(at_once))
+    return RowsStatement(row_by_row, resolved(at_once))
 
 
 def update_rows(

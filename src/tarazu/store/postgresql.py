@@ -14,6 +14,9 @@ CONNECTIONS_MAX = 4
 """A process's share of the server's connections: one for the ledger, the others for reading and for operators."""
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 10_000
+LONG_STATEMENT_TIMEOUT_MS = 3_600_000
+LONG_STATEMENT_MEMORY_KIB = 65_536
+"""Of each sort or hash table; what does not fit goes to the server's disk."""
 LOCK_TIMEOUT_MS = 5_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 RANDOM_PAGE_COST = 1.1
@@ -23,6 +26,8 @@ By PostgreSQL's default of 4, made for turning disks, it would rather read table
 """
 POOL_TIMEOUT_S = 5
 LEAST_VERSION = 150_000
+TEMPORARY = "pg_temp"
+"""The schema of a connection's own tables."""
 
 
 def postgresql_engine(url: URL) -> Engine:
@@ -53,6 +58,13 @@ def postgresql_engine(url: URL) -> Engine:
     event.listen(engine, "begin", _begin)
     event.listen(engine, "handle_error", _leave_values_out)
     return engine
+
+
+def allow_long_statements(connection: Connection) -> None:
+    """Let this connection's statements read for long."""
+    with connection.begin():
+        connection.exec_driver_sql(f"SET statement_timeout = {LONG_STATEMENT_TIMEOUT_MS}")
+        connection.exec_driver_sql(f"SET work_mem = {LONG_STATEMENT_MEMORY_KIB}")
 
 
 def _guard(connection: Any, _record: object) -> None:

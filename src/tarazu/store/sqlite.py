@@ -1,6 +1,8 @@
 """Books in one SQLite file, in WAL mode."""
 
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pysqlite3.dbapi2
@@ -13,6 +15,8 @@ from tarazu.store.transaction_options import READ_ONLY, RELAXED
 BUSY_TIMEOUT_MS = 5_000
 BUSY_PAUSE_S = 0.01
 CONNECTIONS_MAX = 4
+LONG_READ_CACHE_KIB = 65_536
+"""Pages that a long read keeps of the books, and as much again of its scratch file."""
 LEAST_VERSION = (3, 51, 3)
 """Versions 3.7.0 to 3.51.2 can corrupt a database in WAL mode when it is reset while another process writes."""
 
@@ -44,6 +48,28 @@ def sqlite_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _guard)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def attach_scratch(connection: Connection, schema: str) -> None:
+    """Give a connection, outside a transaction, an empty file for tables that are not worth keeping.
+
+    SQLite as it is packaged keeps temporary tables in memory, whatever their size. The file is in the folder that
+    TMPDIR names, without a name of its own: it is gone when the connection is closed, or the process killed.
+
+    Raises:
+        BooksUnavailableError: the folder cannot be written to.
+    """
+    cursor = connection.connection.cursor()
+    try:
+        with TemporaryDirectory(prefix="tarazu-") as folder:
+            cursor.execute(f"ATTACH ? AS {schema}", (str(Path(folder) / "scratch.db"),))
+    except OSError as error:
+        raise BooksUnavailableError(f"No room beside the books, where TMPDIR says: {error.strerror}.") from None
+    for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
+        cursor.execute(f"PRAGMA {schema}.{setting}")
+    for each in ("main", schema):
+        cursor.execute(f"PRAGMA {each}.cache_size = -{LONG_READ_CACHE_KIB}")
+    cursor.close()
 
 
 def _guard(connection: Any, _record: object) -> None:

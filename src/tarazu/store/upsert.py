@@ -1,0 +1,20 @@
+"""What an INSERT does with rows that are there already."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Table
+
+
+def resolving(insert: Any, table: Table, *, adding: Iterable[str] = (), replacing: Iterable[str] = ()) -> Any:
+    """Let a row with the primary key of one that exists change that one, in an INSERT of either store's dialect.
+
+    The new row's `adding` columns are added to the old row's, and its `replacing` columns take their place; with
+    neither such a row is an error.
+    """
+    settings = {
+        **{name: table.c[name] + insert.excluded[name] for name in adding},
+        **{name: insert.excluded[name] for name in replacing},
+    }
+    key = list(table.primary_key.columns)
+    return insert.on_conflict_do_update(index_elements=key, set_=settings) if settings else insert
