@@ -1,0 +1,135 @@
+"""The operator: acts on the books from a process of its own, and asks again when an answer was lost."""
+
+from collections.abc import Callable
+from random import Random
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.keys import parse
+from tarazu.service.provisioning import Provisioning, ProvisioningError
+from tarazu.store.availability import BooksUnavailableError
+from tests.simulation.callers import Callers
+from tests.simulation.faults import Death, Fault, FaultyEngine
+from tests.simulation.scenery import PLAN_NAMES
+from tests.simulation.told import Payment, Told
+
+REFERENCES = 12
+"""Few, so that one comes again."""
+GRACE_S = 90
+
+
+class Operator:
+    """Chooses acts, and notes what is known of them."""
+
+    def __init__(
+        self,
+        random: Random,
+        faulty: FaultyEngine,
+        catalogue: Catalogue,
+        clock: Callable[[], int],
+        told: Told,
+        callers: Callers,
+    ) -> None:
+        self._random = random
+        self._faulty = faulty
+        self._desk = Provisioning(faulty.engine, catalogue, clock)
+        self._told = told
+        self._callers = callers
+
+    def act(self, fault: Fault | None) -> tuple[str, bool]:
+        """Do something; answer with what it was and what came of it, and with whether it was committed."""
+        acts = [self._top_up, self._top_up, self._set_plan, self._set_status, self._end_key, self._switch]
+        blocked = [id_ for id_ in sorted(self._callers.keys) if self._may_be_blocked(id_)]
+        account_id = self._random.choice(blocked or sorted(self._callers.keys))
+        if blocked and self._random.randrange(2):
+            acts = [self._set_status]
+        elif True in self._told.is_stopped and self._random.randrange(2):
+            acts = [self._switch]
+        with self._faulty.suffering(fault):
+            words = self._random.choice(acts)(account_id)
+        return words, self._faulty.committed
+
+    def _may_be_blocked(self, account_id: str) -> bool:
+        return any(status != "active" for _, status in self._told.standings[account_id])
+
+    def choose_payment(self, account_id: str) -> Payment:
+        """Choose a payment, or take one that was made before."""
+        made = self._told.payments | self._told.maybe_payments
+        reference = f"payment {self._random.randint(1, REFERENCES)}"
+        if reference in made:
+            return made[reference]
+        return Payment(reference, account_id, self._random.randint(1, 12))
+
+    def add_credit(self, payment: Payment) -> str:
+        """Add credits, or learn that they were added before."""
+        words = f"adds {payment.credits} to {payment.account_id} ({payment.reference})"
+        try:
+            _, is_new = self._desk.add_credit(payment.account_id, payment.credits, reference=payment.reference)
+        except (BooksUnavailableError, Death) as error:
+            if self._faulty.committed:
+                self._told.note_unanswered(payment)
+            return f"{words}: {_failed(error)}"
+        assert not is_new or payment.reference not in self._told.payments, f"{payment} was added twice"
+        self._told.payments[payment.reference] = payment
+        return f"{words}: {'done' if is_new else 'was there'}"
+
+    def _top_up(self, account_id: str) -> str:
+        return self.add_credit(self.choose_payment(account_id))
+
+    def _set_plan(self, account_id: str) -> str:
+        plan = self._random.choice([*PLAN_NAMES, None])
+        words = f"puts {account_id} on plan {plan}"
+        wanted = {(plan, status) for _, status in self._told.standings[account_id]}
+        return self._stand(account_id, wanted, words, lambda: self._desk.set_account(account_id, plan=plan))
+
+    def _set_status(self, account_id: str) -> str:
+        status = AccountStatus.ACTIVE if self._may_be_blocked(account_id) else AccountStatus.BLOCKED
+        wanted = {(plan, status.value) for plan, _ in self._told.standings[account_id]}
+        words = f"makes {account_id} {status}"
+        return self._stand(account_id, wanted, words, lambda: self._desk.set_account(account_id, status=status))
+
+    def _stand(
+        self, account_id: str, wanted: set[tuple[str | None, str]], words: str, act: Callable[[], object]
+    ) -> str:
+        try:
+            act()
+        except (BooksUnavailableError, Death) as error:
+            if self._faulty.committed:
+                self._told.standings[account_id] |= wanted
+            return f"{words}: {_failed(error)}"
+        self._told.standings[account_id] = wanted
+        return f"{words}: done"
+
+    def _end_key(self, account_id: str) -> str:
+        """Replace a key, at once or after a grace period, or revoke it and issue another."""
+        key = self._callers.key(account_id)
+        grace_s = self._random.choice([0, GRACE_S])
+        words = f"replaces {key.id[4:7]} with {grace_s} s of grace"
+        try:
+            issued = self._desk.replace_key(key.id, grace_s=grace_s)
+        except ProvisioningError:
+            return f"{words}: it has ended"
+        except (BooksUnavailableError, Death) as error:
+            return f"{words}: {_failed(error)}"
+        if grace_s == 0:
+            self._told.revoked.add(key.id)
+        presented = parse(issued.secret)
+        assert presented is not None
+        self._callers.keys[account_id].append(presented)
+        return f"{words}: {presented.id[4:7]}"
+
+    def _switch(self, _account_id: str) -> str:
+        stops = self._told.is_stopped == {False}
+        words = f"{'stops' if stops else 'resumes'} the intake"
+        try:
+            self._desk.stop_intake() if stops else self._desk.resume_intake()
+        except (BooksUnavailableError, Death) as error:
+            if self._faulty.committed:
+                self._told.is_stopped |= {stops}
+            return f"{words}: {_failed(error)}"
+        self._told.is_stopped = {stops}
+        return f"{words}: done"
+
+
+def _failed(error: BaseException) -> str:
+    return "dead" if isinstance(error, Death) else "unavailable"
