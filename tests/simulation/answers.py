@@ -13,6 +13,7 @@ from tarazu.store.operations import Admit, End, Identify, Sweep
 from tests.simulation.places import Places, minute_of
 from tests.simulation.rows import Rows
 from tests.simulation.told import Payment, Sending, Told, Transaction
+from tests.support.values import DAY_MS
 
 
 class Answers:
@@ -105,26 +106,31 @@ class Answers:
 
     def _replay(self, sending: Sending, replay: Replay) -> None:
         first = self._told.sendings[replay.reply.decode().removeprefix("reply to ")]
-        assert first.sent is not None, f"{first.id} had no key"
-        assert (first.account_id, first.sent) == (sending.account_id, sending.sent), f"{sending.id}: another's reply"
-        assert self._rows.requests[first.id].state == "charged", f"{sending.id}: nobody has paid for the reply"
+        assert first in self._owners(sending, "charged", same_body=True), f"{sending.id}: the reply is another's"
 
     def _refusal(self, sending: Sending, refusal: Refusal) -> None:
-        if refusal.error is Error.API_CREDITS_EXHAUSTED:
-            details, account = refusal.details, self._rows.accounts[sending.account_id]
-            assert isinstance(details, ExhaustedDetails), f"{sending.id}: {refusal}"
+        account = self._rows.accounts[sending.account_id]
+        if isinstance(details := refusal.details, ExhaustedDetails):
             assert details.limit == self._transaction.quota(account.plan), f"{sending.id}: {refusal}, {account}"
             assert details.cost > max(details.limit - details.used, details.api_credit_balance), f"{refusal}"
             assert details.api_credit_balance >= account.balance, f"{sending.id}: {refusal}, {account}"
             assert details.used <= account.used or details.period > account.period, f"{refusal}, {account}"
-        elif refusal.error in {Error.IDEMPOTENCY_KEY_RUNNING, Error.IDEMPOTENCY_KEY_REUSED}:
-            is_running = refusal.error is Error.IDEMPOTENCY_KEY_RUNNING
-            states = ["held"] if is_running else ["held", "charged"]
-            assert any(
-                (first.sent == sending.sent) is is_running and self._rows.requests[first.id].state in states
-                for first in self._told.with_same_key(sending)
-                if first.id in self._rows.requests
-            ), f"{sending.id}: its key is free, and it was answered {refusal}"
+        elif refusal.error is Error.IDEMPOTENCY_KEY_RUNNING:
+            assert self._owners(sending, "held", same_body=True), f"{sending.id}: nobody with its key is running"
+        elif refusal.error is Error.IDEMPOTENCY_KEY_REUSED:
+            assert self._owners(sending, "held", "charged", same_body=False), f"{sending.id}: its key is free"
+
+    def _owners(self, sending: Sending, *states: str, same_body: bool) -> list[Sending]:
+        """List the requests in such a state that may have the idempotency key still."""
+        since_ms = self._transaction.now_ms - DAY_MS
+        rows = (row for row in self._rows.requests.values() if row.state in states and row.created_at_ms > since_ms)
+        sendings = [self._told.sendings[row.id] for row in rows if row.account_id == sending.account_id]
+        return [
+            first
+            for first in sendings
+            if first.sent and sending.sent and first.sent[0] == sending.sent[0]
+            if (first.sent == sending.sent) is same_body
+        ]
 
 
 def _swept(rows: Rows) -> set[str]:

@@ -209,6 +209,8 @@ class Judge:
         for account in self.rows.accounts.values():
             standings = told.standings[account.id]
             assert (account.plan, account.status) in standings, f"{account} must be one of {standings}"
-        for key_id in told.revoked:
-            assert self.rows.keys[key_id].revoked_at_ms is not None, f"{key_id} was told to be revoked"
+        for key_id, end_ms in told.ends_ms.items():
+            key = self.rows.keys[key_id]
+            ends_ms = [instant_ms for instant_ms in (key.revoked_at_ms, key.expires_at_ms) if instant_ms is not None]
+            assert min(ends_ms, default=end_ms + 1) <= end_ms, f"{key} was told to end at {end_ms}"
         assert self.rows.is_stopped in told.is_stopped, "the intake switch stands otherwise than was told"

@@ -32,6 +32,7 @@ class Operator:
     ) -> None:
         self._random = random
         self._faulty = faulty
+        self._clock = clock
         self._desk = Provisioning(faulty.engine, catalogue, clock)
         self._told = told
         self._callers = callers
@@ -53,10 +54,10 @@ class Operator:
         return any(status != "active" for _, status in self._told.standings[account_id])
 
     def choose_payment(self, account_id: str) -> Payment:
-        """Choose a payment, or take one that was made before."""
-        made = self._told.payments | self._told.maybe_payments
+        """Choose a payment, or one that was made before, or by mistake another one with its reference."""
+        made = self._made()
         reference = f"payment {self._random.randint(1, REFERENCES)}"
-        if reference in made:
+        if reference in made and self._random.randrange(4):
             return made[reference]
         return Payment(reference, account_id, self._random.randint(1, 12))
 
@@ -69,9 +70,16 @@ class Operator:
             if self._faulty.committed:
                 self._told.note_unanswered(payment)
             return f"{words}: {_failed(error)}"
-        assert not is_new or payment.reference not in self._told.payments, f"{payment} was added twice"
+        except ProvisioningError:
+            assert self._made().get(payment.reference, payment) != payment, f"{payment} was refused"
+            return f"{words}: another has its reference"
+        first = self._made().get(payment.reference)
+        assert first is None if is_new else first == payment, f"{payment} was answered {is_new=}, after {first}"
         self._told.payments[payment.reference] = payment
         return f"{words}: {'done' if is_new else 'was there'}"
+
+    def _made(self) -> dict[str, Payment]:
+        return self._told.maybe_payments | self._told.payments
 
     def _top_up(self, account_id: str) -> str:
         return self.add_credit(self.choose_payment(account_id))
@@ -101,7 +109,7 @@ class Operator:
         return f"{words}: done"
 
     def _end_key(self, account_id: str) -> str:
-        """Replace a key, at once or after a grace period, or revoke it and issue another."""
+        """Replace a key, at once or after a grace period."""
         key = self._callers.key(account_id)
         grace_s = self._random.choice([0, GRACE_S])
         words = f"replaces {key.id[4:7]} with {grace_s} s of grace"
@@ -111,8 +119,8 @@ class Operator:
             return f"{words}: it has ended"
         except (BooksUnavailableError, Death) as error:
             return f"{words}: {_failed(error)}"
-        if grace_s == 0:
-            self._told.revoked.add(key.id)
+        end_ms = self._clock() + 1_000 * grace_s
+        self._told.ends_ms[key.id] = min(end_ms, self._told.ends_ms.get(key.id, end_ms))
         presented = parse(issued.secret)
         assert presented is not None
         self._callers.keys[account_id].append(presented)

@@ -125,20 +125,9 @@ class Told:
     maybe_payments: dict[str, Payment] = field(default_factory=dict)
     standings: dict[str, set[tuple[str | None, str]]] = field(default_factory=dict)
     """The plans and statuses, one of which each account must have: more than one after an act in doubt."""
-    revoked: set[str] = field(default_factory=set)
+    ends_ms: dict[str, int] = field(default_factory=dict)
+    """By when a key has ended, of those that an operator has replaced."""
     is_stopped: set[bool] = field(default_factory=lambda: {False})
-
-    def with_same_key(self, sending: Sending) -> list[Sending]:
-        """List what the account has sent with the same idempotency key before."""
-        assert sending.sent is not None
-        return [
-            other
-            for other in self.sendings.values()
-            if other is not sending
-            and other.account_id == sending.account_id
-            and other.sent is not None
-            and other.sent[0] == sending.sent[0]
-        ]
 
     def note_unanswered(self, payment: Payment) -> None:
         """Note that a payment may have been added: the first with its reference."""
