@@ -9,7 +9,7 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest, Message, Settings
 from tests.simulation.told import Sending
 
-MODELS = (None, "free", "small", "small", "large", "large", "huge", "gone")
+MODELS = (None, "free", "free", "small", "small", "small", "small", "large", "large", "large", "huge", "gone")
 IDEMPOTENCY_KEYS = "ab"
 """Few, so that they come again."""
 BODIES = (b"{}", b"{}", b"{}", b"[]")

@@ -40,18 +40,18 @@ class Operator:
     def act(self, fault: Fault | None) -> tuple[str, bool]:
         """Do something; answer with what it was and what came of it, and with whether it was committed."""
         acts = [self._top_up, self._top_up, self._set_plan, self._set_status, self._end_key, self._switch]
-        blocked = [id_ for id_ in sorted(self._callers.keys) if self._may_be_blocked(id_)]
-        account_id = self._random.choice(blocked or sorted(self._callers.keys))
-        if blocked and self._random.randrange(2):
-            acts = [self._set_status]
-        elif True in self._told.is_stopped and self._random.randrange(2):
-            acts = [self._switch]
+        account_id = self._callers.account_id()
+        if self.has_closed() and self._random.randrange(4):
+            blocked = self._blocked()
+            acts = [self._set_status] if blocked else [self._switch]
+            account_id = blocked[0] if blocked else account_id
         with self._faulty.suffering(fault):
             words = self._random.choice(acts)(account_id)
         return words, self._faulty.committed
 
-    def _may_be_blocked(self, account_id: str) -> bool:
-        return any(status != "active" for _, status in self._told.standings[account_id])
+    def has_closed(self) -> bool:
+        """Tell whether an account or the intake is closed, or may be: that must not last for the whole of a world."""
+        return bool(self._blocked()) or True in self._told.is_stopped
 
     def choose_payment(self, account_id: str) -> Payment:
         """Choose a payment, or one that was made before, or by mistake another one with its reference."""
@@ -78,6 +78,10 @@ class Operator:
         self._told.payments[payment.reference] = payment
         return f"{words}: {'done' if is_new else 'was there'}"
 
+    def _blocked(self) -> list[str]:
+        standings = sorted(self._told.standings.items())
+        return [id_ for id_, possible in standings if any(status != "active" for _, status in possible)]
+
     def _made(self) -> dict[str, Payment]:
         return self._told.maybe_payments | self._told.payments
 
@@ -91,7 +95,7 @@ class Operator:
         return self._stand(account_id, wanted, words, lambda: self._desk.set_account(account_id, plan=plan))
 
     def _set_status(self, account_id: str) -> str:
-        status = AccountStatus.ACTIVE if self._may_be_blocked(account_id) else AccountStatus.BLOCKED
+        status = AccountStatus.ACTIVE if account_id in self._blocked() else AccountStatus.BLOCKED
         wanted = {(plan, status.value) for plan, _ in self._told.standings[account_id]}
         words = f"makes {account_id} {status}"
         return self._stand(account_id, wanted, words, lambda: self._desk.set_account(account_id, status=status))

@@ -9,9 +9,9 @@ import psycopg
 from sqlalchemy import Engine, event, make_url
 
 from tarazu.store.engine import open_engine
-from tarazu.store.schema import metadata
 from tests.simulation.faults import FaultyEngine, Kind
 from tests.simulation.machine import ENGINES
+from tests.support.books import empty_books
 from tests.support.stores import PostgresqlStore
 
 
@@ -30,11 +30,7 @@ class PostgresqlMachine:
 
     def begin(self) -> None:
         """Empty the tables."""
-        with self._eye.transaction():
-            for table in reversed(metadata.sorted_tables):
-                if table.name != "intake":
-                    self._eye.execute(f"DELETE FROM {table.name}".encode())  # noqa: S608 - fixed names
-            self._eye.execute("UPDATE intake SET stopped = 0, retry_after_s = 60")
+        empty_books(self.engines[0].engine)
 
     def look(self, query: str) -> list[tuple[Any, ...]]:
         """Read on a connection of its own."""

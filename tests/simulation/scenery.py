@@ -68,7 +68,7 @@ def with_new_prices(random: Random, catalogue: Catalogue) -> Catalogue:
 
 def _catalogue(random: Random, zone: ZoneInfo) -> Catalogue:
     models = [make_model(id_, price, timeout_s=TIMEOUTS_S[id_]) for id_, price in PRICES.items()]
-    payg_models = random.choice([(ANY_MODEL,), ("free", "small")])
+    payg_models = random.choice([(ANY_MODEL,), (ANY_MODEL,), ("free", "small")])
     return make_catalogue(
         models=models,
         plans=list(_plans(random)),
@@ -84,7 +84,7 @@ def _plans(random: Random) -> Iterator[Plan]:
             name,
             random.randint(1, quota_max),
             requests_per_minute=random.randint(2, 12),
-            models=random.choice([(ANY_MODEL,), (ANY_MODEL,), ("free", "large")]),
+            models=random.choice([(ANY_MODEL,), (ANY_MODEL,), (ANY_MODEL,), ("free", "small", "large")]),
         )
 
 
@@ -100,7 +100,7 @@ def _keys(random: Random, account: Account, numbers: Iterator[int]) -> Iterator[
             next(numbers),
             account_id=account.id,
             limit_per_minute=random.choice([None, None, random.randint(1, 5)]),
-            models=random.choice([None, None, None, ("small", "free")]),
+            models=random.choice([None, None, None, None, ("small", "free")]),
             created_at_ms=0,
         )
 

@@ -62,14 +62,14 @@ class SqliteMachine:
     def cut_power(self, random: Random) -> str:
         """Keep all commits up to the last synced one, some of those after it, and perhaps a torn rest of the log."""
         log = self._log.read_bytes() if self._log.exists() else b""
-        place = random.randrange(len(self._commits))
-        kept, lost = log[: self._commits[place]], log[self._commits[place] : self._commits[-1]]
-        torn = random.randrange(len(lost)) if lost else 0
-        rest = random.choice([b"", lost[:torn], bytes(len(lost)), bytes(PAGE_BYTES) + lost[PAGE_BYTES:]])
-        words = f"{place} of {len(self._commits) - 1} commits since the last synced one are left"
+        ends = self._commits
+        place = random.randrange(len(ends))
+        rest = _tear(
+            random, log[ends[place] : ends[-1]], commit_bytes=ends[min(place + 1, len(ends) - 1)] - ends[place]
+        )
         self.close()
-        self._start(self._main, kept + rest)
-        return words
+        self._start(self._main, log[: ends[place]] + rest)
+        return f"{place} of {len(ends) - 1} commits since the last synced one are left"
 
     def close(self) -> None:
         """Close all connections, and forget the files."""
@@ -105,3 +105,12 @@ class SqliteMachine:
             return
         (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
         self._commits = [length] if synchronous == SYNCHRONOUS_FULL else [*self._commits, length]
+
+
+def _tear(random: Random, lost: bytes, commit_bytes: int) -> bytes:
+    """Leave something of the lost end of the log, but not the first commit in it whole: nothing after it counts."""
+    if not lost:
+        return lost
+    beginning = lost[: random.randrange(commit_bytes)]
+    without_beginning = bytes(PAGE_BYTES) + lost[PAGE_BYTES:]
+    return random.choice([b"", beginning, bytes(len(lost)), without_beginning])

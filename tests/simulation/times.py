@@ -14,7 +14,7 @@ SKEWS_MS = (0, 0, 0, -30_000, 30_000, -MINUTE_MS, MINUTE_MS, -HOUR_MS, HOUR_MS, 
 
 def choose_pause_ms(random: Random, now_ms: int, zone: ZoneInfo, deadlines_ms: Collection[int]) -> int:
     """Tell how long nothing happens; `deadlines_ms` are those of the holds. Never negative."""
-    kind = random.choices(["little", "minute", "deadline", "month", "day"], weights=[64, 15, 12, 3, 6])[0]
+    kind = random.choices(["little", "minute", "deadline", "month", "day"], weights=[68, 16, 9, 3, 4])[0]
     around = random.choice([-1, 0, 1])
     if kind == "minute":
         return MINUTE_MS - now_ms % MINUTE_MS + around

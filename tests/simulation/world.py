@@ -27,7 +27,7 @@ from tests.simulation.scenery import make_scenery, with_new_prices
 from tests.simulation.times import choose_pause_ms, choose_skew_ms
 from tests.simulation.told import Payment, Sending, Told, Transaction, Waiting
 
-STEPS_MIN, STEPS_MAX = 10, 34
+STEPS_MIN, STEPS_MAX = 12, 36
 BURST_MAX = 5
 BATCH_MAX = 12
 STATEMENTS = 14
@@ -106,8 +106,10 @@ class World:
         self._now_ms += choose_pause_ms(self._random, self._now_ms, self._zone, {row.deadline_ms for row in held})
         process = self._random.choice(self._processes)
         events = {self._work: 80, self._operate: 12, self._kill: 1, self._set_clock: 3, self._reload: 1}
+        if self._operator.has_closed():
+            events[self._operate] += 30
         if self._machine.has_power_cuts:
-            events[self._cut_power] = 3
+            events[self._cut_power] = 4
         self._random.choices(list(events), weights=list(events.values()))[0](process)
 
     def _operate(self, _process: Process) -> None:
@@ -148,7 +150,7 @@ class World:
             self._told.sendings[sending.id] = sending
             process.queue.append(Waiting(Admit(sending.asked), sending))
         for sending in list(process.owed.values()):
-            if self._chance(45):
+            if self._chance(65):
                 self._end_hold(process, sending)
         if self._chance(8):
             payment = self._operator.choose_payment(self._callers.account_id())

@@ -31,10 +31,8 @@ class LedgerModel(Tables):
             return "rate_limit_exceeded"
         account.take_place(minute)
         key.take_place(minute)
-        if sent and (first := self.kept.get((account.id, sent[0]))) and first.created_ms > now_ms - DAY_MS:
-            return (
-                "IDEMPOTENCY_KEY_REUSED" if first.fingerprint != sent[1] else first.reply or "IDEMPOTENCY_KEY_RUNNING"
-            )
+        if sent and (earlier := self._answer_to_key(account, sent, now_ms)):
+            return earlier
         if quota is None and account.balance == 0:
             return "upgrade_required"
         if model not in self.prices:
@@ -60,22 +58,18 @@ class LedgerModel(Tables):
 
     def end(self, id_: str, state: str, tokens: tuple[int, int] = (0, 0)) -> bool:
         """End a hold, if it is one. A charge that is asked for again has ended so."""
-        request, kept = self.requests[id_], [place for place, row in self.kept.items() if row.request == id_]
+        request = self.requests[id_]
         account = self.accounts[request.account]
         if request.state != "held":
             return request.state == state == "charged"
         request.state = state
+        self._end_key(id_, state)
         if state == "charged":
             self.add_usage(request, tokens)
         elif request.source == "api_balance":
             account.balance += request.credits
         elif request.period == account.period:
             account.used -= request.credits
-        for place in kept:
-            if state == "charged":
-                self.kept[place].reply = reply_of(id_)
-            else:
-                del self.kept[place]
         return True
 
     def sweep(self, now_ms: int) -> int:
@@ -91,3 +85,21 @@ class LedgerModel(Tables):
         self.references.add(reference)
         self.accounts[account_id].balance += credits_
         return True
+
+    # Idempotency keys.
+
+    def _answer_to_key(self, account: AccountRow, sent: Sent, now_ms: int) -> str | bytes | None:
+        key, fingerprint = sent
+        first = self.kept.get((account.id, key))
+        if first is None or first.created_ms <= now_ms - DAY_MS:
+            return None
+        return (
+            "IDEMPOTENCY_KEY_REUSED" if first.fingerprint != fingerprint else first.reply or "IDEMPOTENCY_KEY_RUNNING"
+        )
+
+    def _end_key(self, id_: str, state: str) -> None:
+        for place, row in list(self.kept.items()):
+            if row.request == id_ and state == "charged":
+                row.reply = reply_of(id_)
+            elif row.request == id_:
+                del self.kept[place]
