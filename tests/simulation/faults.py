@@ -1,7 +1,7 @@
 """What goes wrong with one transaction: at a statement of it, or around its commit."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
 from typing import Any
 
@@ -41,15 +41,22 @@ class Fault(Struct, frozen=True):
 class FaultyEngine:
     """Lets the transactions of an engine go wrong when told to, and tells whether the last one was committed.
 
-    `after_commit` is called with the driver's connection when a commit has really happened.
+    `after_commit` is called with the driver's connection when a commit has really happened. `locked` is how somebody
+    else holds the write lock.
     """
 
-    def __init__(self, engine: Engine, after_commit: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        after_commit: Callable[[Any], None] = lambda _connection: None,
+        locked: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self.engine = engine
         self.committed = False
         self._fault: Fault | None = None
         self._statements = 0
         self._after_commit = after_commit
+        self._locked = locked
         self._do_commit = engine.dialect.do_commit
         event.listen(engine, "before_cursor_execute", self._before_statement)
         engine.dialect.do_commit = self._commit  # type: ignore[method-assign,assignment] # there is no event after a commit
@@ -61,7 +68,8 @@ class FaultyEngine:
         self._statements = 0
         self.committed = False
         try:
-            yield
+            with self._locked() if fault is not None and fault.kind is Kind.LOCKED else nullcontext():
+                yield
         finally:
             self._fault = None
 

@@ -1,6 +1,5 @@
 """What the simulated processes run on: a database that they share, and its power."""
 
-from contextlib import AbstractContextManager
 from random import Random
 from typing import Any, Protocol
 
@@ -25,10 +24,6 @@ class Machine(Protocol):
 
     def look(self, query: str) -> list[tuple[Any, ...]]:
         """Read what is committed, without any code of the product."""
-        ...
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Let somebody else keep the write lock."""
         ...
 
     def checkpoint(self) -> None:

@@ -1,6 +1,5 @@
 """A machine with the books in PostgreSQL, which keeps its power: what is committed stays."""
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,7 +24,7 @@ class PostgresqlMachine:
 
     def __init__(self, store: PostgresqlStore, folder: Path) -> None:
         self._url = store.new_books(folder)
-        self.engines = [FaultyEngine(self._open_engine(), lambda _connection: None) for _ in range(ENGINES)]
+        self.engines = [FaultyEngine(self._open_engine()) for _ in range(ENGINES)]
         self._eye = psycopg.connect(make_url(self._url).render_as_string(hide_password=False), autocommit=True)
 
     def begin(self) -> None:
@@ -35,10 +34,6 @@ class PostgresqlMachine:
     def look(self, query: str) -> list[tuple[Any, ...]]:
         """Read on a connection of its own."""
         return self._eye.execute(query.encode()).fetchall()
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Never be asked."""
-        raise NotImplementedError
 
     def checkpoint(self) -> None:
         """Leave it to the server."""

@@ -1,30 +1,25 @@
 """One simulated process of the service: its clock, its queue, its ledger, and the holds that it owes an ending to."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import Ledger
-from tests.simulation.faults import Death, Fault, FaultyEngine, Kind
-from tests.simulation.machine import Machine
+from tests.simulation.faults import Death, Fault, FaultyEngine
 from tests.simulation.told import Sending, Transaction, Waiting
 
 
 class Process:
     """It dies and is started again; what it had in memory is then gone."""
 
-    def __init__(
-        self, name: str, machine: Machine, faulty: FaultyEngine, clock: Callable[[], int], catalogue: Catalogue
-    ) -> None:
+    def __init__(self, name: str, faulty: FaultyEngine, clock: Callable[[], int], catalogue: Catalogue) -> None:
         self.name = name
         self.skew_ms = 0
         self.is_alive = True
         self.queue: list[Waiting] = []
         self.owed: dict[str, Sending] = {}
-        self._machine = machine
         self._faulty = faulty
         self._clock = clock
         # Its thread is never started: what it would do is done by `run`, when the world says so.
@@ -63,9 +58,8 @@ class Process:
         """Run what waits as one transaction of the ledger; tell also whether it was committed."""
         answers: list[Any] | None = None
         now_ms = self.now_ms()
-        is_locked = fault is not None and fault.kind is Kind.LOCKED
         try:
-            with self._faulty.suffering(fault), self._machine.locked() if is_locked else nullcontext():
+            with self._faulty.suffering(fault):
                 answers = self._ledger._transact([each.operation for each in waiting])
         except BooksUnavailableError:
             assert fault is not None, "the books are unavailable, and nothing is wrong with them"

@@ -31,7 +31,7 @@ class SqliteMachine:
         self._folder.mkdir()
         self._file = self._folder / "tarazu.db"
         self._log = self._folder / "tarazu.db-wal"
-        self.engines = [FaultyEngine(self._open_engine(), self._note_commit) for _ in range(ENGINES)]
+        self.engines = [FaultyEngine(self._open_engine(), self._note_commit, self._locked) for _ in range(ENGINES)]
         self._eye: Any = None
 
     def begin(self) -> None:
@@ -43,15 +43,6 @@ class SqliteMachine:
         """Read on a connection of its own."""
         rows: list[tuple[Any, ...]] = self._eye.execute(query).fetchall()
         return rows
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold it in a transaction."""
-        self._eye.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        finally:
-            self._eye.execute("ROLLBACK")
 
     def checkpoint(self) -> None:
         """Put all of the log into the main file, which syncs both."""
@@ -97,6 +88,15 @@ class SqliteMachine:
             connection.execute("PRAGMA wal_autocheckpoint = 0").close()
 
         return engine
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let the eye hold the write lock."""
+        self._eye.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            self._eye.execute("ROLLBACK")
 
     def _note_commit(self, connection: Any) -> None:
         """Note how long the log is. Only a commit that wrote something syncs what is before it."""

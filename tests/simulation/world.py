@@ -75,7 +75,7 @@ class World:
                 insert_topup(connection, _topup(payment))
                 self._told.payments[payment.reference] = payment
         self._processes = [
-            Process(f"p{number}", self._machine, engines[number - 1], self._clock, scenery.catalogue)
+            Process(f"p{number}", engines[number - 1], self._clock, scenery.catalogue)
             for number in range(1, self._random.randint(1, ENGINES - 1) + 1)
         ]
         self._callers = Callers(self._random, keys)
