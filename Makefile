@@ -27,7 +27,8 @@ serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
 test: lint tests/npm/node_modules/.package-lock.json ## Run the linters and all tests (PYTEST_ARGS="-n 2" is passed on)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-soak: .venv/test.stamp ## Kill the service under load 500 times; the books must stay exact (TARAZU_SEED=1 has the same moments again)
+soak: .venv/test.stamp ## Simulate 100,000 worlds, then kill the service under load 500 times (TARAZU_SEED=1 has one again)
+	@TARAZU_SIMULATION_SEEDS=100000 $(BIN)/python -m pytest tests/simulation -n 2 $(PYTEST_ARGS)
 	@TARAZU_CRASH_ROUNDS=500 $(BIN)/python -m pytest tests/crashes/test_killed.py $(PYTEST_ARGS)
 
 lint: .venv/test.stamp ## Check style, types and the layers' imports

@@ -1,21 +1,19 @@
 """What the crash tests share: the seed of their random moments, which a failure tells, and a scripted backend."""
 
-import os
 from collections.abc import Iterator
 from random import Random, SystemRandom
 
 import pytest
 
 from tests.support.backend import ScriptedBackend
-
-SEED_VARIABLE = "TARAZU_SEED"
+from tests.support.seeds import SEED_VARIABLE, given_seed
 
 
 @pytest.fixture
 def seed() -> int:
     """The seed from the environment, else a new one."""
-    given = os.environ.get(SEED_VARIABLE)
-    return SystemRandom().randrange(2**32) if given is None else int(given)
+    given = given_seed()
+    return SystemRandom().randrange(2**32) if given is None else given
 
 
 @pytest.fixture

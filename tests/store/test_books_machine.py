@@ -1,14 +1,15 @@
 """Random batches at random times, on the real books and on a model of them in plain dicts: always the same outcome."""
 
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import astuple, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from sqlalchemy import Connection
@@ -20,12 +21,15 @@ from tarazu.domain.credits import RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.idempotency import Replay, idempotency_of
 from tarazu.store.accounts import find_account, update_account
+from tarazu.store.batch import run_batch
+from tarazu.store.engine import transaction
 from tarazu.store.intake import write_intake
 from tarazu.store.keys import revoke_key
 from tarazu.store.operations import Admit, End, Operation, Sweep, Work
 from tarazu.store.topups import insert_topup
-from tests.support.books import make_topup, open_books
-from tests.support.ledger_model import LedgerModel, reply_of
+from tests.support.books import Books, empty_books, make_topup, open_books
+from tests.support.ledger_model import LedgerModel
+from tests.support.ledger_tables import AccountRow, KeyRow, month_start_ms, reply_of
 from tests.support.stores import Store
 from tests.support.values import (
     DAY_MS,
@@ -41,6 +45,7 @@ from tests.support.values import (
 
 START_MS = instant_ms("2030-01-31T20:00:00")
 """Half an hour before February begins in Tehran."""
+START_PERIOD = "2030-01"
 PRICES = {"free": 0, "small": 1, "large": 4}
 PLANS = {"little": (6, 12), "more": (25, 30)}
 PAYG_PER_MINUTE = 5
@@ -52,8 +57,20 @@ CATALOGUE = make_catalogue(
     payg=Offer(models=("*",), requests_per_minute=PAYG_PER_MINUTE),
     zone=ZoneInfo("Asia/Tehran"),
 )
-EXAMPLES = 40
-STEPS = 25
+ACCOUNTS_QUERY = "SELECT window_minute, window_taken, id, plan, status, period, used, balance FROM accounts"
+KEYS_QUERY = "SELECT window_minute, window_taken, id, account_id, limit_per_minute, revoked_at_ms IS NOT NULL FROM keys"
+REQUESTS_QUERY = (
+    "SELECT id, account_id, key_id, model_id, credits, source, period, day, deadline_ms, state FROM requests"
+)
+KEPT_QUERY = "SELECT request_id, account_id, key, fingerprint, created_at_ms, reply FROM idempotency_keys"
+USAGE_QUERY = (
+    "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens FROM daily_usage"
+)
+RUNS = 2_000
+"""On each kind of database."""
+CHUNKS = 10
+"""Tests that share the runs, so that several processes can."""
+STEPS = 8
 SHRINKING_MAX_S = 600
 """A failure is shown as the shortest sequence that still fails; finding that takes a while."""
 
@@ -95,32 +112,29 @@ Expect = Callable[[], Any]
 
 
 class BooksMachine(RuleBasedStateMachine):
-    """One step is one batch; after it every answer and every row is compared, and the books are audited."""
+    """One step is one batch; after it every answer and every row is compared. At the end the books are audited."""
 
-    store: Store
+    books: Books
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.opened = open_books(self.store, Path(self.folder.name), CATALOGUE)
-        self.books = self.opened.__enter__()
+        empty_books(self.books.engine)
         self.books.clock.now_ms = START_MS
         self.model = LedgerModel(prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE)
         self.batch: list[tuple[Operation, Expect]] = []
         self.requests = 0
         self.idempotency_keys: dict[str, str] = {}
-        for id_, plan in ACCOUNTS.items():
-            self.books.add(make_account(id=id_, plan=plan, period="2030-01"))
-            self.model.add_account(id_, plan, "2030-01")
-        for number, (account_id, limit) in KEYS.items():
-            key = make_key(number, account_id=account_id, limit_per_minute=limit)
-            self.books.add(key)
-            self.model.add_key(key.id, account_id, limit)
+        accounts = [make_account(id=id_, plan=plan, period=START_PERIOD) for id_, plan in ACCOUNTS.items()]
+        keys = [make_key(number, account_id=id_, limit_per_minute=limit) for number, (id_, limit) in KEYS.items()]
+        self.books.add(*accounts, *keys)
+        for account in accounts:
+            self.model.accounts[account.id] = AccountRow(id=account.id, plan=account.plan, period=START_PERIOD)
+        for key in keys:
+            self.model.keys[key.id] = KeyRow(id=key.id, account=key.account_id, limit=key.limit_per_minute)
 
     def teardown(self) -> None:
-        """Close and remove the books."""
-        self.opened.__exit__(None, None, None)
-        self.folder.cleanup()
+        """Audit the books. A batch that came out otherwise was rolled back."""
+        self.books.assert_balanced()
 
     @rule(operations=st.lists(operations, min_size=1, max_size=10), time=times)
     def run_batch(self, operations: list[tuple[Any, ...]], time: tuple[str, int]) -> None:
@@ -128,49 +142,38 @@ class BooksMachine(RuleBasedStateMachine):
         self._pass_time(*time)
         for name, *arguments in operations:
             getattr(self, f"_{name}")(*arguments)
-        answers = self.books.run(*(operation for operation, _ in self.batch))
-        expected: dict[int, Any] = {}
-        for place in sorted(range(len(self.batch)), key=lambda place: _turn(self.batch[place][0])):
-            expected[place] = self.batch[place][1]()
-        assert [_outcome(answer) for answer in answers] == [expected[place] for place in range(len(self.batch))]
-        swept = any(isinstance(operation, Sweep) for operation, _ in self.batch)
+        operations_ = [operation for operation, _ in self.batch]
+        with transaction(self.books.engine, relaxed=True) as connection:
+            answers = run_batch(connection, operations_, CATALOGUE, self.books.clock())
+            expected: dict[int, Any] = {}
+            for place in sorted(range(len(self.batch)), key=lambda place: _turn(operations_[place])):
+                expected[place] = self.batch[place][1]()
+            assert [_outcome(answer) for answer in answers] == [expected[place] for place in range(len(answers))]
+            self._compare(connection)
         self.batch.clear()
-        self._compare()
-        report = self.books.audit(overdue_before_ms=self.books.clock() if swept else 0)
-        assert report.differences == ()
         self._serve_again()
 
     def _pass_time(self, until: str, step_ms: int) -> None:
         now_ms = self.books.clock()
         if until == "deadline" and (held := self.model.held()):
-            now_ms = self.model.requests[held[0]]["deadline_ms"]
+            now_ms = self.model.requests[held[0]].deadline_ms
         elif until == "next month":
-            now_ms = self.model.month_start_ms(now_ms, 1)
+            now_ms = month_start_ms(now_ms, 1)
         elif until == "last month":
-            now_ms = self.model.month_start_ms(now_ms, 0)
+            now_ms = month_start_ms(now_ms, 0)
         self.books.clock.now_ms = now_ms + step_ms
 
-    def _compare(self) -> None:
-        rows, model = self.books.rows, self.model
-        assert rows(
-            "SELECT id, plan, status, period, used, balance, window_minute, window_taken FROM accounts ORDER BY id"
-        ) == [tuple(row.values()) for _, row in sorted(model.accounts.items())]
-        assert rows(
-            "SELECT id, account_id, limit_per_minute, revoked_at_ms IS NOT NULL, window_minute, window_taken"
-            " FROM keys ORDER BY id"
-        ) == [tuple(row.values()) for _, row in sorted(model.keys.items())]
-        assert rows(
-            "SELECT account_id, key_id, model_id, credits, source, state, period, day, deadline_ms"
-            " FROM requests ORDER BY id"
-        ) == [tuple(row.values()) for _, row in sorted(model.requests.items())]
-        assert rows(
-            "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens"
-            " FROM daily_usage ORDER BY 1, 2, 3, 4"
-        ) == [(*key, *figures) for key, figures in sorted(model.usage.items())]
-
-        assert rows("SELECT account_id, key, request_id, created_at_ms, reply FROM idempotency_keys ORDER BY 1, 2") == [
-            (*place, row["request"], row["created_ms"], row["reply"]) for place, row in sorted(model.kept.items())
-        ]
+    def _compare(self, connection: Connection) -> None:
+        model = self.model
+        rows_of: dict[str, Collection[Any]] = {
+            ACCOUNTS_QUERY: model.accounts.values(),
+            KEYS_QUERY: model.keys.values(),
+            REQUESTS_QUERY: model.requests.values(),
+            KEPT_QUERY: model.kept.values(),
+        }
+        for query, rows in rows_of.items():
+            assert sorted(map(tuple, connection.exec_driver_sql(query))) == sorted(map(astuple, rows))
+        assert {row[:4]: list(row[4:]) for row in connection.exec_driver_sql(USAGE_QUERY)} == model.usage
 
     # What a batch is made of: each adds an operation, and what it does to the model.
 
@@ -182,7 +185,15 @@ class BooksMachine(RuleBasedStateMachine):
             if idempotency is not None:
                 self.idempotency_keys[asked.request_id] = idempotency.key
             self._add(
-                Admit(asked), partial(self.model.admit, asked.request_id, asked.key.id, model, self.books.clock(), sent)
+                Admit(asked),
+                partial(
+                    self.model.admit,
+                    asked.request_id,
+                    self.model.keys[asked.key.id],
+                    model,
+                    self.books.clock(),
+                    None if sent is None else (sent[0], sha256(sent[1]).digest()),
+                ),
             )
 
     def _end_held(self, place: int, state: RequestState, tokens: tuple[int, int]) -> None:
@@ -196,9 +207,9 @@ class BooksMachine(RuleBasedStateMachine):
             return
         request_id = ids[place % len(ids)]
         end = End(
-            period=self.model.requests[request_id]["period"],
+            period=self.model.requests[request_id].period,
             request_id=request_id,
-            account_id=self.model.requests[request_id]["account"],
+            account_id=self.model.requests[request_id].account,
             state=state,  # type: ignore[arg-type]
             prompt_tokens=tokens[0],
             completion_tokens=tokens[1],
@@ -231,7 +242,7 @@ class BooksMachine(RuleBasedStateMachine):
         key_id = make_key(number).id
 
         def expect() -> None:
-            self.model.keys[key_id]["revoked"] = True
+            self.model.keys[key_id].is_revoked = True
 
         self._work(lambda connection, now_ms: revoke_key(connection, key_id, now_ms), expect)
 
@@ -239,7 +250,7 @@ class BooksMachine(RuleBasedStateMachine):
         """Let a block or a stop last for one batch only: the next one begins with its end."""
         for account_id in self.model.blocked():
             self._set_account(account_id, status=AccountStatus.ACTIVE)
-        if self.model.stopped:
+        if self.model.is_stopped:
             self._switch_intake(stopped=False)
 
     def _set_account(self, account_id: str, **changes: Any) -> None:
@@ -248,11 +259,14 @@ class BooksMachine(RuleBasedStateMachine):
             assert account is not None
             update_account(connection, account_id, **{"plan": account.plan, "status": account.status, **changes})
 
-        self._work(work, lambda: self.model.accounts[account_id].update(changes))
+        def expect() -> None:
+            self.model.accounts[account_id] = replace(self.model.accounts[account_id], **changes)
+
+        self._work(work, expect)
 
     def _switch_intake(self, *, stopped: bool) -> None:
         def expect() -> None:
-            self.model.stopped = stopped
+            self.model.is_stopped = stopped
 
         self._work(lambda connection, _now_ms: write_intake(connection, Intake(stopped)), expect)
 
@@ -281,15 +295,21 @@ def _outcome(answer: Any) -> Any:
 
 
 @pytest.mark.timeout(SHRINKING_MAX_S)
-def test_any_sequence_of_batches_comes_out_as_in_the_model(store: Store) -> None:
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_any_sequence_of_batches_comes_out_as_in_the_model(
+    chunk: int, store: Store, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Credits, windows, states, usage and answers are exact, whatever comes together and wherever the clock goes."""
-    BooksMachine.store = store
-    run_state_machine_as_test(
-        BooksMachine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
+    # Other runs in every chunk, and every time; the same ones again with pytest's -p randomly_seed.
+    session_seed = request.config.getoption("randomly_seed", 0)
+    with open_books(store, tmp_path, CATALOGUE) as books:
+        machine = type("BooksMachine", (BooksMachine,), {"books": books})
+        run_state_machine_as_test(
+            seed(CHUNKS * session_seed + chunk)(machine),
+            settings=settings(
+                max_examples=RUNS // CHUNKS,
+                stateful_step_count=STEPS,
+                deadline=None,
+                suppress_health_check=[HealthCheck.too_slow],
+            ),
+        )

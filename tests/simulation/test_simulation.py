@@ -1,0 +1,117 @@
+"""Thousands of small worlds, each out of one number, in which what can go wrong does: the books stay exact."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tarazu.store import ledger
+from tests.simulation.faults import Kind
+from tests.simulation.judge import Judge
+from tests.simulation.machine import Machine
+from tests.simulation.machines import MACHINES
+from tests.simulation.simulate import SimulationError, hash_of, simulate
+from tests.support.seeds import given_seed
+
+SEEDS = int(os.environ.get("TARAZU_SIMULATION_SEEDS", "2000"))
+"""Worlds on SQLite; `make soak` has more."""
+POSTGRESQL_SEEDS = SEEDS // 20
+SEEDS_PER_TEST = 100
+"""So that several processes can share the work, and somebody who waits sees it go on."""
+
+
+def chunks(seeds: int, seeds_per_test: int) -> list[range]:
+    """Cut the seeds from 1 on into ranges; or take the one of the environment."""
+    given = given_seed()
+    if given is not None:
+        return [range(given, given + 1)]
+    return [range(first, min(first + seeds_per_test, seeds + 1)) for first in range(1, seeds + 1, seeds_per_test)]
+
+
+def name_of(seeds: range) -> str:
+    """Name a test by its seeds."""
+    return f"{seeds[0]}-{seeds[-1]}"
+
+
+def run(seeds: range, machine: Machine) -> None:
+    """Run worlds until one fails."""
+    for seed in seeds:
+        simulate(seed, machine)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """Switch a machine on for all worlds on SQLite."""
+    with MACHINES["sqlite"]() as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def postgresql_machine() -> Iterator[Machine]:
+    """Switch a machine on for all worlds on PostgreSQL."""
+    with MACHINES["postgresql"]() as machine:
+        yield machine
+
+
+@pytest.mark.parametrize("seeds", chunks(SEEDS, SEEDS_PER_TEST), ids=name_of)
+def test_in_every_world_the_books_stay_exact(seeds: range, machine: Machine) -> None:
+    """Whatever crashes, jumps, comes late or twice: each reply is charged once; no credit is lost, doubled or stuck."""
+    run(seeds, machine)
+
+
+@pytest.mark.parametrize("seeds", chunks(POSTGRESQL_SEEDS, SEEDS_PER_TEST // 4), ids=name_of)
+def test_in_every_world_on_postgresql_the_books_stay_exact(seeds: range, postgresql_machine: Machine) -> None:
+    """The same worlds but for the power cuts: a process that dies leaves a closed connection."""
+    run(seeds, postgresql_machine)
+
+
+def test_a_seed_is_always_the_same_world(machine: Machine) -> None:
+    """Here twice, and in another process with other hashes: the traces are the same, to the last word."""
+    seeds = range(1, 11)
+    here = [hash_of(simulate(seed, machine)) for seed in seeds]
+    assert [hash_of(simulate(seed, machine)) for seed in seeds] == here
+    code = (
+        "from tests.simulation.machines import MACHINES; from tests.simulation.simulate import hash_of, simulate\n"
+        f"with MACHINES['sqlite']() as machine: print(*(hash_of(simulate(seed, machine)) for seed in {seeds}))"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}
+    ran = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == here
+    assert len(set(here)) == len(here)
+
+
+def test_everything_happens_in_some_world(machine: Machine) -> None:
+    """Every kind of fault and of answer is met: a simulation in which nothing happens would find nothing."""
+    text = "\n".join(line for seed in range(1, 41) for line in simulate(seed, machine))
+    words = [kind.value.format("") for kind in Kind]
+    words += ["POWER CUT: 0 of 1", "is killed", "sets its clock", "reads new prices", "with 90 s of grace"]
+    words += ["held 4 of plan", "of api_balance", "again reply to", "True", "False", "IntegrityError", "was there"]
+    words += ["rate_limit_exceeded", "idempotency_key_running", "idempotency_key_reused", "api_credits_exhausted"]
+    words += ["upgrade_required", "system_stopped", "account_unavailable", "invalid_api_key", "messages_required"]
+    assert [word for word in words if word not in text] == []
+
+
+def test_a_charge_that_is_not_synced_to_disk_is_found(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were nothing synced, some power cut would take a charge back whose reply has been delivered."""
+    monkeypatch.setattr(ledger, "needs_disk", lambda _operation: False)
+    with pytest.raises(SimulationError, match=r"delivered and not charged|told to be in the books"):
+        run(range(1, 101), machine)
+
+
+def test_a_failure_tells_what_has_happened_and_how_to_see_it_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seed, the reason, the last lines of the trace, and the command that prints it all."""
+
+    def fail(_judge: Judge) -> None:
+        raise AssertionError("held for ever")
+
+    monkeypatch.setattr(Judge, "nothing_is_held", fail)
+    with pytest.raises(SimulationError) as caught:
+        simulate(3, machine)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "seed 3 on sqlite: held for ever"
+    assert any(" p1 " in line for line in lines[1:-1])
+    assert lines[-1] == "The whole trace: python -m tests.simulation 3 sqlite"
