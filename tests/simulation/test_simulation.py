@@ -4,22 +4,30 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tarazu.store import ledger
+from tests.simulation.__main__ import main
 from tests.simulation.faults import Kind
 from tests.simulation.judge import Judge
 from tests.simulation.machine import Machine
 from tests.simulation.machines import MACHINES
+from tests.simulation.postgresql_machine import PostgresqlMachine
 from tests.simulation.simulate import SimulationError, hash_of, simulate
 from tests.support.seeds import given_seed
+from tests.support.stores import PostgresqlStore
 
 SEEDS = int(os.environ.get("TARAZU_SIMULATION_SEEDS", "2000"))
 """Worlds on SQLite; `make soak` has more."""
 POSTGRESQL_SEEDS = SEEDS // 20
+TEST_MAX_S = 600
+"""Far more than a test takes, also beside other work."""
 SEEDS_PER_TEST = 100
 """So that several processes can share the work, and somebody who waits sees it go on."""
+
+pytestmark = pytest.mark.timeout(TEST_MAX_S)
 
 
 def chunks(seeds: int, seeds_per_test: int) -> list[range]:
@@ -49,9 +57,11 @@ def machine() -> Iterator[Machine]:
 
 
 @pytest.fixture(scope="module")
-def postgresql_machine() -> Iterator[Machine]:
-    """Switch a machine on for all worlds on PostgreSQL."""
-    with MACHINES["postgresql"]() as machine:
+def postgresql_machine(
+    postgresql_store: PostgresqlStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Machine]:
+    """Make a machine of the server that all tests share, for all worlds on PostgreSQL."""
+    with closing(PostgresqlMachine(postgresql_store, tmp_path_factory.mktemp("machine"))) as machine:
         yield machine
 
 
@@ -115,3 +125,9 @@ def test_a_failure_tells_what_has_happened_and_how_to_see_it_again(
     assert lines[0] == "seed 3 on sqlite: held for ever"
     assert any(" p1 " in line for line in lines[1:-1])
     assert lines[-1] == "The whole trace: python -m tests.simulation 3 sqlite"
+
+
+def test_the_whole_trace_can_be_printed(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command of a failure prints what has happened in its world."""
+    main(3)
+    assert capsys.readouterr().out.splitlines() == simulate(3, machine)
