@@ -90,7 +90,7 @@ class Ledger:
         A caller that goes away while the decision is being made gets its hold released.
 
         Raises:
-            BooksUnavailableError: nothing was decided.
+            BooksUnavailableError: nothing was decided, or it is not known to be stored: a hold is released then.
         """
         future = self._submit(Admit(asked))
         try:
@@ -203,19 +203,25 @@ class Ledger:
 
     def _transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations as one transaction; where one breaks it, each as its own."""
+        answers: list[Any] = []
         try:
             with transaction(
                 self._engine,
                 read_only=all(isinstance(each, Identify) for each in operations),
                 relaxed=not any(map(needs_disk, operations)),
             ) as connection:
-                return run_batch(connection, operations, self.catalogue, self._clock())
+                answers = run_batch(connection, operations, self.catalogue, self._clock())
         except BooksUnavailableError:
+            # With answers, it was the commit that failed: it may have happened, and nobody admitted will hear of it.
+            # The releases are tried once: where the books are away for longer, the holds are left to the sweep.
+            for answer in answers:
+                self._discard(answer)
             raise
         except Exception:
             if len(operations) == 1:
                 raise
             return [self._alone(operation) for operation in operations]
+        return answers
 
     def _alone(self, operation: Operation) -> Any:
         try:
@@ -238,7 +244,7 @@ class Ledger:
         self._loop.call_soon_threadsafe(deliver)
 
     def _discard(self, answer: object) -> None:
-        """Undo what nobody waits for any more: a caller has gone while its request was admitted."""
+        """Undo what nobody waits for any more: a caller has gone, or been told of a failure, and is admitted."""
         if isinstance(answer, Decision) and isinstance(answer.outcome, Hold):
             self.release(answer.outcome, tries=0)
 
