@@ -21,7 +21,7 @@ from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import read_intake
 from tarazu.store.many_rows import insert_rows, update_rows
-from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
+from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work
 from tarazu.store.rows import (
     HOLD_ROW,
     account_of,
@@ -128,10 +128,12 @@ class _Page:
         self._forgets_old_keys = any(isinstance(operation, Sweep) for operation in operations)
         self._read(operations)
 
-    def admit(self, operation: Admit) -> Decision:
+    def admit(self, operation: Admit) -> Decision | Later:
         asked = operation.asked
         caller = self._caller(asked.key.id)
         place = _place(asked, caller)
+        if place is not None and self._idempotency.is_left(place):
+            return Later()
         earlier = None if place is None else self._idempotency.earlier(place)
         decision = admit(asked, caller, self._intake, self._catalogue, self._now_ms, earlier)
         if decision.caller is not None:
@@ -208,7 +210,7 @@ class _Page:
         asked = [operation.asked for operation in operations if isinstance(operation, Admit)]
         self._intake = read_intake(self._connection) if asked else Intake()
         places = (_place(each, self._caller(each.key.id)) for each in asked)
-        self._idempotency.read({place for place in places if place is not None})
+        self._idempotency.read(list(dict.fromkeys(place for place in places if place is not None)))
 
     def _caller(self, key_id: str) -> Caller | None:
         key = self._keys.get(key_id)

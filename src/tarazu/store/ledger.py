@@ -23,7 +23,7 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import transaction
-from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work, needs_disk
+from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work, needs_disk
 
 BATCH_MAX = 256
 QUEUE_MAX = 8_192
@@ -183,6 +183,7 @@ class Ledger:
                 answers = [error] * len(calls)
             if calls[-1].operation == Sweep() and answers[-1] == SWEEP_MAX:
                 self._next_sweep_s = 0.0
+            self._put_back([call for call, answer in zip(calls, answers, strict=True) if isinstance(answer, Later)])
             self._deliver(calls, answers)
 
     def _take(self) -> list[_Call]:
@@ -200,6 +201,11 @@ class Ledger:
                     return calls
                 if not self._waiting:
                     self._wake.wait(pause_s)
+
+    def _put_back(self, calls: Sequence[_Call]) -> None:
+        """Let these be the first of the next batch."""
+        with self._wake:
+            self._waiting.extendleft(reversed(calls))
 
     def _transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations as one transaction; where one breaks it, each as its own."""
@@ -232,6 +238,8 @@ class Ledger:
     def _deliver(self, calls: Sequence[_Call], answers: Sequence[Any]) -> None:
         def deliver() -> None:
             for call, answer in zip(calls, answers, strict=True):
+                if isinstance(answer, Later):
+                    continue
                 if call.future is None:
                     self._note(call.operation, answer)
                 elif call.future.done():
