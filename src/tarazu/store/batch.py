@@ -37,7 +37,7 @@ from tarazu.store.schema import accounts, daily_usage, idempotency_keys, keys, r
 _FIND_ACCOUNTS = (
     select_accounts()
     .where(
-        # A union, and not "or": PostgreSQL would read all accounts, since no index leads to either of two lists.
+        # A union, for with "or" no index would lead PostgreSQL to the accounts of both: it would read all there are.
         accounts.c.id.in_(
             union_all(
                 select(keys.c.account_id).where(among(keys.c.id, "key_ids")),
