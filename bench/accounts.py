@@ -11,6 +11,7 @@ After each the books are audited: a difference, or a request that is not charged
 import argparse
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -255,16 +256,18 @@ async def _measure(target: Target, cell: Cell, size: Size, figures: Figures) -> 
 
     async def call() -> None:
         nonlocal warming_up
+        counted = 0  # one at least, however slow
         async with target.caller() as ask:
-            while (began_s := time.perf_counter()) < until_s:
+            while (began_s := time.perf_counter()) < until_s or not counted:
                 await ask(next(numbers))
                 if began_s < counted_from_s:
                     warming_up += 1
                 else:
+                    counted += 1
                     latencies_s.append(time.perf_counter() - began_s)
 
     await asyncio.gather(*(call() for _ in range(cell.callers)))
-    figures.add(size.seconds, latencies_s)
+    figures.add(time.perf_counter() - counted_from_s, latencies_s)
     return warming_up + len(latencies_s)
 
 
@@ -294,7 +297,7 @@ def _report(figures: Mapping[Cell, Figures], fsync_s: Sequence[float], size: Siz
     conditions = (
         f"{machine()}. A 4 KiB write and its fdatasync on the same disk took "
         f"{percentile(fsync_s, 50) * 1_000:.2f} ms (p50), {percentile(fsync_s, 99) * 1_000:.2f} ms (p99). "
-        f"Each cell: {size.rounds} x {size.seconds:g} s."
+        f"Each cell: {size.rounds} x {size.seconds:g} s. The machine's load at the end: {os.getloadavg()[1]:.1f}."
     )
     tables = (
         table((*head, *columns, "hot / spread"), rows),

@@ -32,7 +32,7 @@ from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
-from tarazu.store import ledger
+from tarazu.store import idempotency, ledger
 from tarazu.store.sqlite import LEAST_VERSION as SQLITE_LEAST_VERSION
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
@@ -182,6 +182,7 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"| {http_client.REPLY_BYTES_MAX // MIB} MiB, the model's `timeout_s` |",
         f"| operations waiting for the books | {ledger.QUEUE_MAX:,} |",
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
+        f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
         f"started again after {local.PAUSE_MIN_S:g} s,",

@@ -88,6 +88,21 @@ def test_a_transaction_that_raises_has_no_effect(books: Books) -> None:
     assert books.rows("SELECT stopped FROM intake") == [(0,)]
 
 
+@sqlite_only
+def test_a_transaction_that_the_database_has_rolled_back_is_not_taken_for_done(books: Books) -> None:
+    """SQLite does so when its disk is full, and a COMMIT after it would be no error."""
+
+    def work() -> None:
+        with transaction(books.engine) as connection:
+            connection.exec_driver_sql("UPDATE intake SET stopped = 1")
+            connection.exec_driver_sql("ROLLBACK")
+
+    with pytest.raises(BooksUnavailableError, match="rolled the transaction back"):
+        work()
+    books.add(make_account())
+    assert books.rows("SELECT stopped FROM intake") == [(0,)]
+
+
 def test_a_read_only_transaction_sees_one_state(books: Books) -> None:
     """What another commits meanwhile is not seen, and reading does not keep it from committing."""
     with transaction(books.engine, read_only=True) as reader:

@@ -10,7 +10,7 @@ from tarazu.domain.credits import Hold
 from tarazu.domain.errors import Error
 from tarazu.domain.idempotency import KEPT_MS, Replay, idempotency_of
 from tarazu.store.audit import Difference
-from tarazu.store.operations import KEYS_SWEEP_MAX, Admit, End, Sweep, Work
+from tarazu.store.operations import KEYS_SWEEP_MAX, Admit, End, Later, Sweep, Work
 from tests.support.books import Books, charge, release
 from tests.support.ledgers import Pause, paused, running, settled
 from tests.support.values import (
@@ -216,6 +216,33 @@ def test_keys_cost_statements_only_where_they_are_sent(books: Books) -> None:
     assert counts == [4, 4]
 
 
+@pytest.fixture
+def replies(books: Books, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Keep five replies of 10 bytes, and one of 40 for the third key; a batch has room for 25 bytes."""
+    monkeypatch.setattr("tarazu.store.idempotency.REPLIES_BYTES_MAX", 25)
+    replies = [b"%010d" % number * (4 if number == 2 else 1) for number in range(6)]
+    holds = [held(each) for each in books.run(*(asking(f"key {number}") for number in range(6)))]
+    books.run(*map(answer, holds, replies))
+    return replies
+
+
+def test_one_batch_reads_no_more_replies_than_it_has_room_for(books: Books, replies: list[bytes]) -> None:
+    """Who asked first is answered; the others are asked to come again, and nothing is done for them."""
+    order = [5, 0, 2, 5, 1, 0]
+    answers = books.run(*(asking(f"key {number}") for number in order), asking("new"), Admit(make_asked()))
+    assert answers[2] == answers[4] == Later()
+    assert [answers[place].outcome.reply for place in (0, 1, 3, 5)] == [replies[order[place]] for place in (0, 1, 3, 5)]
+    assert [held(each).account_id for each in answers[6:]] == ["acc_1"] * 2
+    assert books.account().window.taken == 6 + 6
+    books.assert_balanced()
+
+
+def test_a_reply_that_is_larger_than_the_room_is_read_alone(books: Books, replies: list[bytes]) -> None:
+    """Else nobody would ever get it."""
+    answers = books.run(asking("key 2"), asking("key 1"))
+    assert (answers[0].outcome, answers[1]) == (Replay(replies[2]), Later())
+
+
 def test_a_batch_that_fails_leaves_no_key(books: Books) -> None:
     """The key, the hold and the reply are of one transaction."""
     hold = held(ask(books))
@@ -278,6 +305,22 @@ async def test_two_processes_share_the_keys(books: Books) -> None:
         assert await second.charge(holds[0], tries=1, prompt_tokens=1, completion_tokens=1, reply=b"Hello.")
         assert (await first.admit(asking().asked)).outcome == Replay(b"Hello.")
     other.dispose()
+    books.assert_balanced()
+
+
+@pytest.mark.anyio
+async def test_replays_that_one_batch_has_no_room_for_are_answered_by_the_next(
+    books: Books, replies: list[bytes]
+) -> None:
+    """All that ask at once are answered, in some batches more, also while the ledger stops."""
+    async with running(books) as ledger:
+        async with paused(ledger):
+            asked = asyncio.gather(*(ledger.admit(asking(f"key {number}").asked) for number in range(6)))
+            await asyncio.sleep(0)
+            stopping = asyncio.ensure_future(ledger.stop())
+        await stopping
+        assert [decision.outcome for decision in await asked] == [Replay(reply) for reply in replies]
+    assert books.account().window.taken == 6 + 6
     books.assert_balanced()
 
 

@@ -1,14 +1,17 @@
 """The ledger: what is asked for is answered from the books, and every hold ends, whoever leaves."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.admission import Caller
 from tarazu.domain.errors import Error, Refusal
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX
@@ -186,6 +189,34 @@ async def test_postgresql_waits_for_its_disk_only_where_it_must(
     with transaction(books.engine, relaxed=relaxed) as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == synchronous_commit
     assert books.rows("SHOW synchronous_commit") == [("on",)]
+
+
+@pytest.mark.parametrize("happened", [True, False])
+async def test_an_admission_whose_commit_is_in_doubt_is_released(
+    books: Books, monkeypatch: pytest.MonkeyPatch, *, happened: bool
+) -> None:
+    """Its caller is told that the books are unavailable; a hold that is there all the same ends before its deadline."""
+
+    @contextmanager
+    def cut(engine: Engine, *, read_only: bool, relaxed: bool) -> Iterator[Connection]:
+        monkeypatch.undo()
+        with suppress(KeyError), transaction(engine, read_only=read_only, relaxed=relaxed) as connection:
+            yield connection
+            if not happened:
+                raise KeyError
+        raise BooksUnavailableError("The connection is lost.")
+
+    async with running(books) as ledger:
+        await settled(ledger)
+        async with paused(ledger):
+            asked = [make_asked(), make_asked(model="large"), make_asked(model="unknown")]
+            answers = asyncio.gather(*map(ledger.admit, asked), return_exceptions=True)
+            monkeypatch.setattr("tarazu.store.ledger.transaction", cut)
+        assert [type(answer) for answer in await answers] == [BooksUnavailableError] * 3
+        await settled(ledger)
+        assert books.states() == (["released"] * 2 if happened else [])
+        assert books.figures() == (0, 0)
+    books.assert_balanced()
 
 
 # Who calls, and other work.

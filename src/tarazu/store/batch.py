@@ -22,7 +22,7 @@ from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import read_intake
 from tarazu.store.many_rows import insert_rows, update_rows
-from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
+from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work
 from tarazu.store.pages import on_page
 from tarazu.store.rows import (
     HOLD_ROW,
@@ -39,7 +39,7 @@ from tarazu.store.schema import accounts, daily_usage, idempotency_keys, keys, r
 _FIND_ACCOUNTS = (
     select_accounts()
     .where(
-        # A union, and not "or": PostgreSQL would read all accounts, since no index leads to either of two lists.
+        # A union, for with "or" no index would lead PostgreSQL to the accounts of both: it would read all there are.
         accounts.c.id.in_(
             union_all(
                 select(keys.c.account_id).where(among(keys.c.id, "key_ids")),
@@ -130,10 +130,12 @@ class _Page:
         self._forgets_old_keys = any(isinstance(operation, Sweep) for operation in operations)
         self._read(operations)
 
-    def admit(self, operation: Admit) -> Decision:
+    def admit(self, operation: Admit) -> Decision | Later:
         asked = operation.asked
         caller = self._caller(asked.key.id)
         place = _place(asked, caller)
+        if place is not None and self._idempotency.is_left(place):
+            return Later()
         earlier = None if place is None else self._idempotency.earlier(place)
         decision = admit(asked, caller, self._intake, self._catalogue, self._now_ms, earlier)
         if decision.caller is not None:
@@ -212,7 +214,7 @@ class _Page:
         asked = [operation.asked for operation in operations if isinstance(operation, Admit)]
         self._intake = read_intake(self._connection) if asked else Intake()
         places = (_place(each, self._caller(each.key.id)) for each in asked)
-        self._idempotency.read({place for place in places if place is not None})
+        self._idempotency.read(list(dict.fromkeys(place for place in places if place is not None)))
 
     def _caller(self, key_id: str) -> Caller | None:
         key = self._keys.get(key_id)

@@ -3,13 +3,14 @@
 A statement is run only when a request of the batch came with a key.
 """
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
 
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.domain.idempotency import KEPT_MS, Earlier
+from tarazu.store.among import among
 from tarazu.store.many_rows import insert_rows
 from tarazu.store.operations import KEYS_SWEEP_MAX, End
 from tarazu.store.schema import idempotency_keys as kept
@@ -17,12 +18,16 @@ from tarazu.store.schema import idempotency_keys as kept
 Place = tuple[str, str]
 """An account's id, and a key that it sent."""
 
+REPLIES_BYTES_MAX = 16 * 1024 * 1024
+"""Replies of so many bytes are read for one batch, or one reply that is larger."""
+
 _PLACE = tuple_(kept.c.account_id, kept.c.key)
 _FIND = (
-    select(kept.c.account_id, kept.c.key, kept.c.request_id, kept.c.fingerprint, kept.c.reply)
+    select(kept.c.account_id, kept.c.key, kept.c.request_id, kept.c.fingerprint, func.length(kept.c.reply))
     .where(_PLACE.in_(bindparam("places", expanding=True)))
     .where(kept.c.created_at_ms > bindparam("kept_since_ms"))
 )
+_READ_REPLIES = select(kept.c.request_id, kept.c.reply).where(among(kept.c.request_id, "request_ids"))
 _IS_OF_END = (
     (kept.c.account_id == bindparam("end_account_id"))
     & (kept.c.key == bindparam("end_key"))
@@ -50,17 +55,42 @@ class KeyPage:
         self._connection = connection
         self._now_ms = now_ms
         self._earlier: dict[Place, Earlier] = {}
+        self._left: set[Place] = set()
         self._new: list[dict[str, Any]] = []
         self._replies: list[dict[str, Any]] = []
         self._freed: list[dict[str, Any]] = []
 
-    def read(self, places: Collection[Place]) -> None:
-        """Read what has been sent with these keys in the last 24 hours; the accounts are locked."""
-        if places:
-            values = {"places": sorted(places), "kept_since_ms": self._now_ms - KEPT_MS}
-            for account_id, key, request_id, fingerprint, reply in self._connection.execute(_FIND, values):
-                earlier = Earlier(request_id=request_id, fingerprint=fingerprint, reply=reply)
-                self._earlier[account_id, key] = earlier
+    def read(self, places: Sequence[Place]) -> None:
+        """Read what has been sent with these keys in the last 24 hours; the accounts are locked.
+
+        Replies are read for the first of them, in their order; the others are left for later.
+        """
+        if not places:
+            return
+        values = {"places": places, "kept_since_ms": self._now_ms - KEPT_MS}
+        found = {(account_id, key): rest for account_id, key, *rest in self._connection.execute(_FIND, values)}
+        replies = self._replies_of([found[place] for place in places if place in found])
+        for place, (request_id, fingerprint, length) in found.items():
+            reply = replies.get(request_id)
+            if length is not None and reply is None:
+                self._left.add(place)
+            self._earlier[place] = Earlier(request_id=request_id, fingerprint=fingerprint, reply=reply)
+
+    def _replies_of(self, found: Sequence[Sequence[Any]]) -> dict[str, bytes]:
+        request_ids: list[str] = []
+        room_bytes = REPLIES_BYTES_MAX
+        for request_id, _fingerprint, length in found:
+            if length is not None and (length <= room_bytes or not request_ids):
+                request_ids.append(request_id)
+                room_bytes -= length
+        if not request_ids:
+            return {}
+        rows = self._connection.execute(_READ_REPLIES, {"request_ids": request_ids})
+        return {row[0]: row[1] for row in rows}
+
+    def is_left(self, place: Place) -> bool:
+        """Tell whether there is a reply that was left for later."""
+        return place in self._left
 
     def earlier(self, place: Place) -> Earlier | None:
         """Tell what the account has sent with this key before, in this batch or an earlier one."""

@@ -24,7 +24,7 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import transaction
-from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work, needs_disk
+from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work, needs_disk
 
 BATCH_MAX = 256
 QUEUE_MAX = 8_192
@@ -90,7 +90,7 @@ class Ledger:
         A caller that goes away while the decision is being made gets its hold released.
 
         Raises:
-            BooksUnavailableError: nothing was decided.
+            BooksUnavailableError: nothing was decided, or it is not known to be stored: a hold is released then.
         """
         future = self._submit(Admit(asked))
         try:
@@ -183,6 +183,7 @@ class Ledger:
                 answers = [error] * len(calls)
             if calls[-1].operation == Sweep() and answers[-1] == SWEEP_MAX:
                 self._next_sweep_s = 0.0
+            self._put_back([call for call, answer in zip(calls, answers, strict=True) if isinstance(answer, Later)])
             self._deliver(calls, answers)
 
     def _take(self) -> list[_Call]:
@@ -201,21 +202,32 @@ class Ledger:
                 if not self._waiting:
                     self._wake.wait(pause_s)
 
+    def _put_back(self, calls: Sequence[_Call]) -> None:
+        """Let these be the first of the next batch."""
+        with self._wake:
+            self._waiting.extendleft(reversed(calls))
+
     def _transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations as one transaction; where one breaks it, each as its own."""
+        answers: list[Any] = []
         try:
             with transaction(
                 self._engine,
                 read_only=all(isinstance(each, Identify) for each in operations),
                 relaxed=not any(map(needs_disk, operations)),
             ) as connection:
-                return run_batch(connection, operations, self.catalogue, self._clock())
+                answers = run_batch(connection, operations, self.catalogue, self._clock())
         except BooksUnavailableError:
+            # With answers, it was the commit that failed: it may have happened, and nobody admitted will hear of it.
+            # The releases are tried once: where the books are away for longer, the holds are left to the sweep.
+            for answer in answers:
+                self._discard(answer)
             raise
         except Exception:
             if len(operations) == 1:
                 raise
             return [self._alone(operation) for operation in operations]
+        return answers
 
     def _alone(self, operation: Operation) -> Any:
         try:
@@ -226,6 +238,8 @@ class Ledger:
     def _deliver(self, calls: Sequence[_Call], answers: Sequence[Any]) -> None:
         def deliver() -> None:
             for call, answer in zip(calls, answers, strict=True):
+                if isinstance(answer, Later):
+                    continue
                 if call.future is None:
                     self._note(call.operation, answer)
                 elif call.future.done():
@@ -238,7 +252,7 @@ class Ledger:
         self._loop.call_soon_threadsafe(deliver)
 
     def _discard(self, answer: object) -> None:
-        """Undo what nobody waits for any more: a caller has gone while its request was admitted."""
+        """Undo what nobody waits for any more: a caller has gone, or been told of a failure, and is admitted."""
         if isinstance(answer, Decision) and isinstance(answer.outcome, Hold):
             self.release(answer.outcome, tries=0)
 

@@ -12,7 +12,7 @@ from tarazu.domain.keys import PresentedKey
 
 
 class Admit(Struct, frozen=True):
-    """Decide on one request and store what the decision changes. Answered with a `Decision`."""
+    """Decide on one request and store what the decision changes. Answered with a `Decision`, or with `Later`."""
 
     asked: Asked
 
@@ -59,6 +59,10 @@ class Work(Struct, frozen=True):
     """
 
     function: Callable[[Connection, int], Any]
+
+
+class Later(Struct, frozen=True):
+    """The answer to an admission that is to come again in the next batch: this one has no room for its reply."""
 
 
 Operation = Admit | Identify | End | Sweep | Work

@@ -47,6 +47,7 @@ def sqlite_engine(url: URL) -> Engine:
     )
     event.listen(engine, "connect", _guard)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "commit", _commit)
     return engine
 
 
@@ -99,3 +100,9 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA synchronous = {'NORMAL' if options.get(RELAXED) else 'FULL'}")
     # A writer takes the lock at once: what it reads cannot change before it writes.
     connection.exec_driver_sql("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
+
+
+def _commit(connection: Connection) -> None:
+    """See that there is a transaction: after some failures SQLite has rolled it back, and a COMMIT is no error."""
+    if not connection.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]  # is pysqlite3's
+        raise BooksUnavailableError("The database has rolled the transaction back.")
