@@ -13,6 +13,8 @@ from tarazu.store.transaction_options import READ_ONLY, RELAXED
 BUSY_TIMEOUT_MS = 5_000
 BUSY_PAUSE_S = 0.01
 CONNECTIONS_MAX = 4
+LOG_BYTES_KEPT_MAX = 64 * 1024 * 1024
+"""What the file of the write-ahead log keeps, once a long reader or a restore that has made it grow is over."""
 LEAST_VERSION = (3, 51, 3)
 """Versions 3.7.0 to 3.51.2 can corrupt a database in WAL mode when it is reset while another process writes."""
 
@@ -51,6 +53,7 @@ def _guard(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     _use_wal(cursor)
     cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT_MAX}")
     cursor.close()
 
 
