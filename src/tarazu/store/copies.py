@@ -61,7 +61,7 @@ def own_connection(engine: Engine) -> Any:
 
 def connect(path: Path, *parameters: str) -> Any:
     """Open a database file that is there, with SQLite's URI parameters."""
-    uri = f"file:{quote(str(path.absolute()))}?{'&'.join(parameters or ('mode=rw',))}"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?{'&'.join(parameters or ('mode=rw',))}"
     return pysqlite3.dbapi2.connect(uri, uri=True, isolation_level=None)
 
 
