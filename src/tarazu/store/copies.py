@@ -54,9 +54,9 @@ def own_connection(engine: Engine) -> Any:
         BooksUnavailableError: the database failed.
     """
     with books_errors():
-        pooled = engine.raw_connection()
-    pooled.detach()
-    return pooled.dbapi_connection
+        connection = engine.connect()
+    connection.detach()
+    return connection.connection.dbapi_connection
 
 
 def connect(path: Path, *parameters: str) -> Any:
@@ -143,13 +143,24 @@ def check_intact(copy: Any, tell: Tell) -> None:
 
 def contents_of(copy: Any) -> Contents | None:
     """Tell what a database holds; None when it is none of Tarazu's."""
+    revision = revision_of(copy)
+    if revision is None:
+        return None
     try:
-        (revision,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
         (accounts,) = copy.execute("SELECT count(*) FROM accounts").fetchone()
         (requests,) = copy.execute("SELECT count(*) FROM requests").fetchone()
-    except (pysqlite3.dbapi2.OperationalError, TypeError):  # there is no such table, or no row in it
+    except pysqlite3.dbapi2.OperationalError:  # there is no such table
         return None
     return Contents(revision=revision, accounts=accounts, requests=requests, bytes=size_of(copy))
+
+
+def revision_of(connection: Any) -> str | None:
+    """Tell the revision of the books; None where there are none."""
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except pysqlite3.dbapi2.OperationalError:  # there is no such table
+        return None
+    return None if row is None else str(row[0])
 
 
 def is_empty(connection: Any) -> bool:

@@ -28,11 +28,12 @@ from tarazu.store.copies import (
     own_connection,
     page_bytes,
     require_room,
+    revision_of,
     share,
     size_of,
 )
 from tarazu.store.engine import transaction
-from tarazu.store.revision import HEAD, current_revision
+from tarazu.store.revision import HEAD
 from tarazu.store.sqlite import sqlite_engine
 
 LOCK_TIMEOUT_S = 30
@@ -57,7 +58,7 @@ def prepare(engine: Engine, file: Path, folder: Path, tell: Tell) -> PreparedBac
     """Copy a backup into a folder, check it, and bring it to this release's revision. The file itself stays as it is.
 
     Raises:
-        BackupError: it is no intact backup whose figures balance, or the books are of another release.
+        BackupError: it is no intact backup whose figures balance, or the books are of another revision.
         BooksUnavailableError: the books cannot be read.
     """
     if not file.is_file():
@@ -65,8 +66,8 @@ def prepare(engine: Engine, file: Path, folder: Path, tell: Tell) -> PreparedBac
     if books_file(engine).exists() and file.samefile(books_file(engine)):
         raise BackupError(f"{file} is the database itself.")
     with closing(own_connection(engine)) as live:
+        _check_live(live)
         live_page_bytes = page_bytes(live)
-    _check_live(engine)
     path = folder / "prepared.db"
     path.touch()
     try:
@@ -105,18 +106,18 @@ def put_in_place(engine: Engine, backup: PreparedBackup, kept: Path, tell: Tell)
             closing(own_connection(engine)) as reader,
             closing(connect(backup.path)) as source,
         ):
-            has_books = not is_empty(reader)
             require_room(kept.parent, size_of(reader) + backup.contents.bytes)
 
             def keep() -> None:
-                if has_books:
+                _check_live(reader)  # again: a newer release may have migrated the books since
+                if not is_empty(reader):
                     with new_file(kept) as path:
                         copy_books(reader, path, lambda _, done: tell("Keeping the books as they are", done))
 
             _replace(live, source, _Steps(keep, tell))
     except pysqlite3.dbapi2.Error as error:
         raise BackupError(f"The restore failed: {error}.") from error
-    return has_books
+    return kept.exists()
 
 
 def _replace(live: Any, source: Any, steps: "_Steps") -> None:
@@ -154,17 +155,19 @@ class _Steps:
         self._tell("Restoring", share(left, all_))
 
 
-def _check_live(engine: Engine) -> None:
+def _check_live(live: Any) -> None:
     """Refuse to replace what is not at the revision of this release, or no books at all."""
-    revision = current_revision(engine)
+    try:
+        revision, has_nothing = revision_of(live), is_empty(live)
+    except pysqlite3.dbapi2.Error as error:
+        raise BooksUnavailableError(f"The database failed: {error}.") from error
     if revision not in {None, HEAD}:
         raise BackupError(
             f"The books are at revision {revision}, this release works with {HEAD}. "
             "Bring them there first, with: tarazu db upgrade"
         )
-    with closing(own_connection(engine)) as live:
-        if revision is None and not is_empty(live):
-            raise BackupError(f"{books_file(engine)} is a database of something else, which stays as it is.")
+    if revision is None and not has_nothing:
+        raise BackupError("What is in place of the books is a database of something else, which stays as it is.")
 
 
 def _open_backup(file: Path) -> Any:
