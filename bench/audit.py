@@ -100,15 +100,15 @@ def measure(database_url: str) -> Measured:
     steps: list[tuple[str, float]] = []
     scratch_bytes = 0
 
-    def tell(step: str) -> None:
+    def tell(step: str, _done: float | None) -> None:
         nonlocal scratch_bytes
         scratch_bytes = max(scratch_bytes, _unnamed_bytes())
-        steps.append((step.partition(",")[0], time.monotonic()))
+        steps.append((step, time.monotonic()))
 
     engine = open_engine(database_url)
-    tell("adding up the daily usage")
+    tell("adding up the daily usage", None)
     report = audit_books(engine, system_clock, tell)
-    tell("")
+    tell("", None)
     engine.dispose()
     seconds: dict[str, float] = {}
     for (step, start_s), (_, end_s) in pairwise(steps):

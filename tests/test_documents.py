@@ -32,8 +32,7 @@ from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
-from tarazu.store import idempotency, ledger
-from tarazu.store.sqlite import LEAST_VERSION as SQLITE_LEAST_VERSION
+from tarazu.store import idempotency, ledger, restore, sqlite
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 
@@ -184,11 +183,13 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
+        f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
+        f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
         f"started again after {local.PAUSE_MIN_S:g} s,",
         f"pauses of up to {local.PAUSE_MAX_S:g} s, and a request waits up to {local_backend.START_WAIT_S:g} s for it",
         f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",
-        f"older ones than {'.'.join(map(str, SQLITE_LEAST_VERSION))} are refused",
+        f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",
     )
     assert body.BODY_TIMEOUT_S == serving.HEADERS_TIMEOUT_S
     assert [figure for figure in figures if figure not in page.replace("\n", " ")] == []

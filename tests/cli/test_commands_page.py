@@ -12,7 +12,7 @@ COMMANDS = {
     "": ["audit", "chat", "check", "openapi", "serve"],
     "account": ["create", "list", "set", "show"],
     "credit": ["add", "adjust", "history"],
-    "db": ["upgrade"],
+    "db": ["backup", "restore", "upgrade"],
     "intake": ["resume", "status", "stop"],
     "key": ["create", "list", "replace", "revoke"],
 }

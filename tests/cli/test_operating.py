@@ -1,4 +1,4 @@
-"""`tarazu check`, `db upgrade`, `audit` and `openapi`."""
+"""`tarazu check`, `audit` and `openapi`."""
 
 import os
 import pty
@@ -96,7 +96,9 @@ def test_check_prints_problems_as_json(tarazu: Commands, folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("command", [("check",), ("account", "list"), ("audit",), ("db", "upgrade"), ("serve",)])
+@pytest.mark.parametrize(
+    "command", [("check",), ("account", "list"), ("audit",), ("db", "upgrade"), ("db", "backup", "b.db"), ("serve",)]
+)
 def test_a_configuration_that_is_not_there_is_told(tarazu: Commands, command: tuple[str, ...]) -> None:
     """Every command that reads the configuration takes --config, and says when the file cannot be read."""
     ran = tarazu(*command, "--config", "nowhere.toml")
@@ -115,23 +117,6 @@ def test_the_configuration_option_wins_over_the_folder(tarazu: Commands, folder:
     tarazu.account()
     assert tarazu.json("account", "list", "--config", "other.toml") == []
     assert (folder / "other.db").exists()
-
-
-def test_upgrade_makes_the_books_and_then_finds_them_made(tarazu: Commands) -> None:
-    """`db upgrade` prints the revision before and after; the second time there is nothing to do."""
-    first = tarazu.json("db", "upgrade")
-    assert first["before"] is None
-    assert tarazu.json("db", "upgrade") == {"before": first["after"], "after": first["after"]}
-    assert tarazu("db", "upgrade").out == f"The database is at revision {first['after']} already.\n"
-
-
-def test_upgrade_refuses_books_of_a_newer_release(tarazu: Commands, folder: Path) -> None:
-    """A revision that this release does not know is left alone, with exit status 1."""
-    tarazu("db", "upgrade")
-    execute(folder, "UPDATE alembic_version SET version_num = '9999'")
-    ran = tarazu("db", "upgrade")
-    assert (ran.status, ran.out) == (1, "")
-    assert ran.err.startswith("tarazu: The database is at revision 9999, which this release does not know.")
 
 
 @pytest.mark.parametrize("command", [("db", "upgrade"), ("account", "list"), ("audit",), ("intake", "status")])

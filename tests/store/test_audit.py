@@ -321,9 +321,9 @@ def test_requests_that_are_added_up_in_slices_are_the_same(
 
 def test_an_audit_tells_what_it_is_doing(books: Books) -> None:
     """Each step once, in its order: whoever waits sees how far it is."""
-    told: list[str] = []
-    rules = audit(books.engine, overdue_before_ms=0, tell=told.append).rules
-    assert told == ["adding up the requests, 0%", *(f"comparing the {rule.name}" for rule in rules)]
+    told: list[tuple[str, float | None]] = []
+    rules = audit(books.engine, overdue_before_ms=0, tell=lambda act, done: told.append((act, done))).rules
+    assert told == [("adding up the requests", 0.0), *((f"comparing the {rule.name}", None) for rule in rules)]
 
 
 def test_an_audit_changes_nothing_and_waits_for_nobody(books: Books) -> None:

@@ -57,6 +57,22 @@ def test_connections_use_wal_and_enforce_foreign_keys(books: Books) -> None:
 
 
 @sqlite_only
+def test_the_log_that_has_grown_gives_its_room_back(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a restore, or the time of a long backup, has left behind does not stay on disk."""
+    monkeypatch.setattr("tarazu.store.sqlite.LOG_BYTES_KEPT_MAX", 100_000)
+    log = Path(f"{books.engine.url.database}-wal")
+    other = books.open_engine({})
+    with transaction(other) as connection:
+        connection.exec_driver_sql("CREATE TABLE large AS SELECT randomblob(5000000) AS content")
+    assert log.stat().st_size > 5_000_000
+    for _ in range(2):  # the first puts all of the log into the database, the second begins it anew
+        with transaction(other) as connection:
+            connection.exec_driver_sql("UPDATE intake SET retry_after_s = retry_after_s + 1")
+    assert log.stat().st_size <= 100_000
+    other.dispose()
+
+
+@sqlite_only
 @pytest.mark.parametrize(("relaxed", "synchronous"), [(False, 2), (True, 1)])
 def test_only_a_relaxed_commit_may_be_lost_in_a_power_cut(books: Books, *, relaxed: bool, synchronous: int) -> None:
     """FULL (2) unless it was asked for NORMAL (1), also on a connection that was used otherwise before."""

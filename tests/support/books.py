@@ -157,7 +157,7 @@ class Books:
         return key
 
     def multiply_holds(self, times: int, *, later_ms: str) -> None:
-        """Add `times` copies of each request to the books, at no cost; `later_ms` is added to their deadlines in turn.
+        """Add `times` copies of each hold to the books, at no cost; `later_ms` is added to their deadlines in turn.
 
         `later_ms` is an SQL expression; `number` counts from 1.
         """
@@ -167,7 +167,7 @@ class Books:
             " INSERT INTO requests"
             " (id, period, account_id, key_id, model_id, credits, source, state, day, created_at_ms, deadline_ms)"
             " SELECT requests.id || CAST(number AS VARCHAR), period, account_id, key_id, model_id, 0, source,"
-            f" state, day, created_at_ms, deadline_ms + {later_ms} FROM requests, numbers",
+            f" state, day, created_at_ms, deadline_ms + {later_ms} FROM requests, numbers WHERE state = 'held'",
             times=times,
         )
 

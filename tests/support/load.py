@@ -93,7 +93,7 @@ class Load:
         `charged_unseen` is how many charges there may be at most whose reply was not delivered. Call it when no client
         asks.
         """
-        wait_until(self._nothing_is_held, timeout_s=SWEPT_TIMEOUT_S)
+        self.wait_for_sweep()
         delivered = set(self.delivered)
         assert len(delivered) == len(self.delivered), "an id was given twice"
         charged = [id_ for (id_,) in look(self.asked[0], "SELECT id FROM requests WHERE state = 'charged'")]
@@ -102,6 +102,10 @@ class Load:
         assert len(set(charged) - delivered) <= charged_unseen, (sorted(set(charged) - delivered), self.statuses)
         assert look(self.asked[0], "SELECT sum(requests) FROM daily_usage") == [(len(charged),)]
         assert audit_books(self.asked[0].engine, self.asked[0].clock).differences == ()
+
+    def wait_for_sweep(self) -> None:
+        """Let all deadlines pass, and wait until nothing is held any more. Call it when no client asks."""
+        wait_until(self._nothing_is_held, timeout_s=SWEPT_TIMEOUT_S)
 
     def _nothing_is_held(self) -> bool:
         # Again each time: the database may still have been committing for a process that is no more.

@@ -7,10 +7,11 @@ from cyclopts import App
 from tarazu.cli.account import account_app
 from tarazu.cli.chat import chat
 from tarazu.cli.credit import credit_app
+from tarazu.cli.database import database_app
 from tarazu.cli.help_layout import HelpLayout
 from tarazu.cli.intake import intake_app
 from tarazu.cli.key import key_app
-from tarazu.cli.operating import audit, check, database_app, openapi
+from tarazu.cli.operating import audit, check, openapi
 from tarazu.cli.options import OPTIONS
 from tarazu.cli.serve import serve
 

@@ -222,6 +222,30 @@ class MigrationDocument(Struct, frozen=True, kw_only=True):
     after: str
 
 
+class BackupDocument(Struct, frozen=True, kw_only=True):
+    """A backup just made: where it is, and what it holds. `bytes` is its size."""
+
+    file: str
+    revision: str
+    accounts: int
+    requests: int
+    bytes: int
+
+
+class RestoreDocument(Struct, frozen=True, kw_only=True):
+    """The books that a restore has put in place: the backup's, at its revision `before` and `after` being migrated.
+
+    `kept` is where the books are that they have replaced; None: there were none.
+    """
+
+    file: str
+    before: str
+    after: str
+    accounts: int
+    requests: int
+    kept: str | None
+
+
 class ProblemDocument(Struct, frozen=True, kw_only=True):
     """One thing to put right in the configuration."""
 

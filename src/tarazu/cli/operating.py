@@ -1,4 +1,4 @@
-"""`tarazu check`, `db upgrade`, `audit` and `openapi`: what an operator runs before and beside the service."""
+"""`tarazu check`, `audit` and `openapi`: what an operator runs before and beside the service."""
 
 # ruff: noqa: PLC0415 - configuration, database and API are loaded only by the commands that use them
 
@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tarazu.cli.clock import system_clock
-from tarazu.cli.desk import books_errors, open_books, read_configuration
-from tarazu.cli.documents import CheckDocument, MigrationDocument, ModelDocument, PlanDocument, ProblemDocument
+from tarazu.cli.desk import open_books, read_configuration
+from tarazu.cli.documents import CheckDocument, ModelDocument, PlanDocument, ProblemDocument
 from tarazu.cli.errors import EXIT_FAILED
-from tarazu.cli.options import AsJson, ConfigPath, command_group
+from tarazu.cli.options import AsJson, ConfigPath
 from tarazu.cli.output import INDENT, Column, counted, print_json, print_table, progress, say
 from tarazu.domain.catalogue import ANY_MODEL
 
 if TYPE_CHECKING:
     from tarazu.service.configuration import Configuration
     from tarazu.store.audit import AuditReport
-
-database_app = command_group("db", "Look after the database.")
 
 _PLAN_COLUMNS = (
     Column("plan", whole=True),
@@ -52,34 +50,6 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
         return 0 if document.ok else EXIT_FAILED
     _print_catalogue(read_configuration(config, needs_secrets=True))
     return 0
-
-
-@database_app.command
-def upgrade(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
-    """Run the migrations that are missing.
-
-    The books are made when there are none. With SQLite `tarazu serve` does it too.
-
-    For example:
-
-        tarazu db upgrade
-    """
-    from tarazu.store.engine import open_engine
-    from tarazu.store.migrate import upgrade as migrate
-
-    configuration = read_configuration(config)
-    with books_errors():
-        engine = open_engine(configuration.database_url)
-        try:
-            before, after = migrate(engine)
-        finally:
-            engine.dispose()
-    if as_json:
-        print_json(MigrationDocument(before=before, after=after))
-    elif before == after:
-        say(f"The database is at revision {after} already.")
-    else:
-        say(f"The database was {'empty' if before is None else f'at revision {before}'}, now it is at {after}.")
 
 
 def audit(*, as_json: AsJson = False, config: ConfigPath = None) -> int:

@@ -44,18 +44,6 @@ def say_aside(text: str) -> None:
     sys.stderr.flush()
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """Show what is being done, told in a few words, in a line of standard error that goes away; on a terminal alone."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("", spinner="line") as status:  # "line" is drawn in ASCII
-        yield status.update
-
-
 def print_json(document: object) -> None:
     """Print one JSON document, indented when a person looks on."""
     text = msgspec.json.encode(document)
@@ -85,6 +73,37 @@ def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     _print(table, fields)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, float | None], None]]:
+    """Show what a long command is doing, on standard error where a terminal is there, while the block runs.
+
+    The function that is given out takes the act, and how much of it is done, from 0 to 1; None where that is not known.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task("", total=1)
+
+        def tell(act: str, done: float | None) -> None:
+            bars.update(task, description=act, total=None if done is None else 1, completed=done or 0)
+
+        yield tell
+
+
+def confirmed(question: str) -> bool:
+    """Ask a person at the terminal, on standard error: y or n, and n when nothing is said."""
+    from rich.console import Console
+    from rich.prompt import Confirm
+    from rich.text import Text
+
+    try:
+        return Confirm.ask(Text(question), console=Console(stderr=True), default=False)
+    except EOFError:
+        return False
 
 
 def shown(value: object) -> str:

@@ -3,11 +3,12 @@
 from sqlalchemy import Engine
 
 from tarazu.domain.calendar import Clock
-from tarazu.store.audit import AuditReport, Tell, audit
+from tarazu.store.audit import AuditReport, audit
 from tarazu.store.ledger import SWEEP_INTERVAL_S
+from tarazu.store.telling import Tell, tell_nobody
 
 
-def audit_books(engine: Engine, clock: Clock, tell: Tell = lambda _: None) -> AuditReport:
+def audit_books(engine: Engine, clock: Clock, tell: Tell = tell_nobody) -> AuditReport:
     """Compare every figure with its rows, on one state of the books; `tell` hears what it is doing.
 
     Raises:

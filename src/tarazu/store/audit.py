@@ -26,14 +26,12 @@ from tarazu.domain.credits import RequestState, Source
 from tarazu.store.schema import accounts, adjustments, daily_usage, idempotency_keys, keys, requests, topups
 from tarazu.store.snapshot import snapshot
 from tarazu.store.sums import BOOKED, COMPUTED, USAGE_FIGURES, USAGE_KEY, add_up, caller_sums, sums, usage_sums
+from tarazu.store.telling import Tell, tell_nobody
 
 LISTED_MAX = 1_000
 """Differences of one rule that are told one by one; those beyond it are counted."""
 ROWS_AT_ONCE = 1_000
 """Rows of a result that are in memory at once, however many differ."""
-
-Tell = Callable[[str], None]
-"""Hears what an audit is doing, in a few words."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -64,7 +62,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
 
 
-def audit(engine: Engine, *, overdue_before_ms: int, tell: Tell = lambda _: None) -> AuditReport:
+def audit(engine: Engine, *, overdue_before_ms: int, tell: Tell = tell_nobody) -> AuditReport:
     """Check every invariant on one state of the books; `overdue_before_ms`: no hold's deadline may be before it.
 
     Raises:
@@ -75,7 +73,7 @@ def audit(engine: Engine, *, overdue_before_ms: int, tell: Tell = lambda _: None
     with snapshot(engine, sums) as connection:
         add_up(connection, tell)
         for rule, check in _rules(overdue_before_ms).items():
-            tell(f"comparing the {rule}")
+            tell(f"comparing the {rule}", None)
             found, listed = 0, len(differences)
             for found, difference in enumerate(check(connection), start=1):
                 if found <= LISTED_MAX:

@@ -17,6 +17,8 @@ BUSY_PAUSE_S = 0.01
 CONNECTIONS_MAX = 4
 LONG_READ_CACHE_KIB = 65_536
 """Pages that a long read keeps of the books, and as much again of its scratch file."""
+LOG_BYTES_KEPT_MAX = 64 * 1024 * 1024
+"""What the file of the write-ahead log keeps, once a long reader or a restore that has made it grow is over."""
 LEAST_VERSION = (3, 51, 3)
 """Versions 3.7.0 to 3.51.2 can corrupt a database in WAL mode when it is reset while another process writes."""
 
@@ -78,6 +80,7 @@ def _guard(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     _use_wal(cursor)
     cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT_MAX}")
     cursor.close()
 
 

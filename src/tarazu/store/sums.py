@@ -1,6 +1,6 @@
 """The requests of the books, added up once for the audit, in memory that does not grow with them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
@@ -28,6 +28,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from tarazu.domain.credits import RequestState
 from tarazu.store.schema import daily_usage, requests
 from tarazu.store.snapshot import ASIDE, IN_MEMORY
+from tarazu.store.telling import Tell
 from tarazu.store.upsert import resolving
 
 SLICE = 250_000
@@ -79,11 +80,11 @@ _ROWID = literal_column("requests.rowid", BigInteger)
 _IS_KEPT = slice_sums.c.state.in_([RequestState.HELD, RequestState.CHARGED])
 
 
-def add_up(connection: Connection, tell: Callable[[str], None]) -> None:
+def add_up(connection: Connection, tell: Tell) -> None:
     """Fill the three tables, in a snapshot that has them; `tell` hears how far it is."""
     _add_booked_usage(connection)
     for part, (is_in_slice, share) in enumerate(_slices(connection), start=1):
-        tell(f"adding up the requests, {share:.0%}")
+        tell("adding up the requests", share)
         _fill_slice(connection, is_in_slice)
         _add_usage(connection, part)
         _add_callers(connection)
