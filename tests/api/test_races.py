@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
-from tarazu.service.provisioning import BALANCE_MAX
+from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.engine import transaction
 from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage, states_of, statuses
 from tests.support.at_once import at_once, held, wait_until

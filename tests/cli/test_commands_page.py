@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS = {
     "": ["audit", "chat", "check", "openapi", "serve"],
     "account": ["create", "list", "set", "show"],
-    "credit": ["add"],
+    "credit": ["add", "adjust", "history"],
     "db": ["upgrade"],
     "intake": ["resume", "status", "stop"],
     "key": ["create", "list", "replace", "revoke"],

@@ -96,7 +96,7 @@ def test_a_balance_without_a_top_up_is_named(books: Books) -> None:
 
 def test_a_top_up_that_was_not_added_is_named(books: Books) -> None:
     """The row alone does not make the balance."""
-    books.execute("INSERT INTO topups VALUES ('top_x', 'acc_2', 6, 'payment x', NULL, 1)")
+    books.execute("INSERT INTO topups VALUES ('top_x', 'acc_2', 6, 'payment x', NULL, 1, 'tests')")
     assert books.audit().differences == (difference("acc_2", "balance", "", 44, 50),)
 
 

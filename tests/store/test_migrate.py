@@ -22,7 +22,17 @@ from tarazu.store.schema import metadata
 from tests.support.books import Books, sqlite_only
 from tests.support.stores import Store
 
-TABLES = {"accounts", "keys", "requests", "topups", "daily_usage", "idempotency_keys", "intake", "alembic_version"}
+TABLES = {
+    "accounts",
+    "keys",
+    "requests",
+    "topups",
+    "adjustments",
+    "daily_usage",
+    "idempotency_keys",
+    "intake",
+    "alembic_version",
+}
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ def make_topup(credits_: int, **changes: Any) -> Topup:
         credits=credits_,
         reference=f"payment {number}",
         note=None,
+        made_by="tests",
         created_at_ms=NOON_MS,
     )
     return replace(topup, **changes)
@@ -176,7 +177,16 @@ class Books:
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """Read everything, to tell that nothing has changed."""
-        tables = ("accounts", "keys", "requests", "topups", "daily_usage", "idempotency_keys", "intake")
+        tables = (
+            "accounts",
+            "keys",
+            "requests",
+            "topups",
+            "adjustments",
+            "daily_usage",
+            "idempotency_keys",
+            "intake",
+        )
         return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables}  # noqa: S608 - fixed names
 
 

@@ -26,7 +26,7 @@ def key_with_another_secret(customer: Customer) -> str:
 
 def expired_key(service: RunningService, customer: Customer) -> str:
     """Issue one more key of the account, which expired almost an hour ago."""
-    then = Provisioning(service.engine, service.configuration.catalogue, lambda: service.clock() - HOUR_MS)
+    then = Provisioning(service.engine, service.configuration.catalogue, lambda: service.clock() - HOUR_MS, by="tests")
     return then.create_key(customer.account_id, name="old key", expires_in_s=1).secret
 
 

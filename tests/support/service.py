@@ -203,7 +203,7 @@ class RunningService:
     @cached_property
     def provisioning(self) -> Provisioning:
         """What operators do to the books."""
-        return Provisioning(self.engine, self.configuration.catalogue, self.clock)
+        return Provisioning(self.engine, self.configuration.catalogue, self.clock, by="tests")
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,20 +1,42 @@
-"""`tarazu credit`: add credits to an account's balance."""
+"""`tarazu credit`: add credits to a balance, correct it, and show what has changed it."""
 
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from tarazu.cli.desk import open_provisioning, read_configuration
-from tarazu.cli.documents import TopupDocument
-from tarazu.cli.options import AsJson, ConfigPath, command_group, whole_number
-from tarazu.cli.output import print_json, say
+from tarazu.cli.documents import AdjustmentDocument, CreditHistoryDocument, TopupDocument
+from tarazu.cli.options import AsJson, ConfigPath, command_group, number_option, whole_number
+from tarazu.cli.output import Column, counted, print_json, print_table, say
+from tarazu.cli.program import command_line
 
-credit_app = command_group("credit", "Add credits to an account's balance.")
+HISTORY_LENGTH = 50
+HISTORY_LENGTH_MAX = 1_000
+
+credit_app = command_group("credit", "Add credits to balances, correct them, and show what has changed them.")
+
+AccountId = Annotated[str, Parameter(name="ACCOUNT", help="The account's id, as in acc_9Kx2…")]
+By = Annotated[
+    str | None,
+    Parameter(
+        name="--by", metavar="NAME", help="Who does it, for the books: else $TARAZU_OPERATOR, else the login name."
+    ),
+]
+
+_COLUMNS = (
+    Column("id", whole=True),
+    Column("at", whole=True),
+    Column("kind", whole=True),
+    Column("credits", number=True),
+    Column("by"),
+    Column("why"),
+    Column("reference"),
+)
 
 
 @credit_app.command
 def add(
-    account: Annotated[str, Parameter(name="ACCOUNT", help="The account's id, as in acc_9Kx2…")],
+    account: AccountId,
     amount: Annotated[int, Parameter(name="AMOUNT", converter=whole_number, help="Whole credits, at least 1.")],
     /,
     *,
@@ -22,6 +44,7 @@ def add(
         str, Parameter(metavar="REF", help="The payment's own number. The same one again adds nothing.")
     ],
     note: Annotated[str | None, Parameter(metavar="TEXT", help="A remark for the books.")] = None,
+    by: By = None,
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
@@ -35,7 +58,7 @@ def add(
         tarazu credit add acc_9Kx2QwErTyUiOp 200 --reference gift-7 --note "for May"
     """
     configuration = read_configuration(config)
-    with open_provisioning(configuration) as provisioning:
+    with open_provisioning(configuration, by=by) as provisioning:
         topup, added = provisioning.add_credit(account, amount, reference=reference, note=note)
         balance = provisioning.account(account).balance
     document = TopupDocument.of(topup, added=added, balance=balance)
@@ -50,3 +73,114 @@ def add(
             f"{document.credits:,} credits at {document.created_at} already."
         )
     say(f"The balance is {document.balance:,} credits.")
+
+
+@credit_app.command
+def adjust(
+    account: AccountId,
+    amount: Annotated[
+        int,
+        Parameter(
+            name="AMOUNT",
+            converter=whole_number,
+            allow_leading_hyphen=True,
+            help="Whole credits: above zero to give, below zero to take.",
+        ),
+    ],
+    /,
+    *,
+    reason: Annotated[str, Parameter(metavar="TEXT", help="Why, for the books.")],
+    reference: Annotated[
+        str | None, Parameter(metavar="REF", help="A number of its own. The same one again changes nothing.")
+    ] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Correct an account's balance, up or down, but never below zero.
+
+    With a reference it is safe to repeat; without, it is done each time.
+
+    For example:
+
+        tarazu credit adjust acc_9Kx2QwErTyUiOp -500 --reason "invoice 117 was paid twice"
+        tarazu credit adjust acc_9Kx2QwErTyUiOp 20 --reason "outage of May 3" --reference sorry-2026-05-03
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration, by=by) as provisioning:
+        adjustment, adjusted = provisioning.adjust_credit(account, amount, reason=reason, reference=reference)
+        balance = provisioning.account(account).balance
+    document = AdjustmentDocument.of(adjustment, adjusted=adjusted, balance=balance)
+    if as_json:
+        print_json(document)
+        return
+    if not adjusted:
+        say(
+            f"Nothing was changed: the reference {document.reference} adjusted the balance by "
+            f"{document.credits:+,} credits at {document.created_at} already."
+        )
+    elif document.credits > 0:
+        say(f"Gave {counted(document.credits, 'credit')} to {document.account_id}.")
+    else:
+        say(f"Took {counted(-document.credits, 'credit')} from {document.account_id}.")
+    say(f"The balance is {document.balance:,} credits.")
+
+
+@credit_app.command
+def history(
+    account: AccountId,
+    /,
+    *,
+    limit: Annotated[
+        int, number_option("--limit", f"Show so many at most, up to {HISTORY_LENGTH_MAX:,}.")
+    ] = HISTORY_LENGTH,
+    before: Annotated[
+        str | None, Parameter(metavar="ID", help="Show those before this one, as in top_5fGh… or adj_…")
+    ] = None,
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Show what has changed an account's balance beside requests, the newest first.
+
+    Every top-up and every adjustment, with when, who and why.
+
+    For example:
+
+        tarazu credit history acc_9Kx2QwErTyUiOp
+        tarazu credit history acc_9Kx2QwErTyUiOp --limit 1000 --json
+    """
+    configuration = read_configuration(config)
+    limit = min(max(limit, 1), HISTORY_LENGTH_MAX)
+    with open_provisioning(configuration) as provisioning:
+        changes = provisioning.credit_history(account, limit=limit + 1, before=before)
+        balance = provisioning.account(account).balance
+    document = CreditHistoryDocument.of(account, changes[:limit], balance=balance, more=len(changes) > limit)
+    if as_json:
+        print_json(document)
+        return
+    if document.changes:
+        print_table(
+            _COLUMNS,
+            (
+                (
+                    change.id,
+                    change.created_at,
+                    change.kind,
+                    change.credits,
+                    change.made_by,
+                    change.why,
+                    change.reference,
+                )
+                for change in document.changes
+            ),
+        )
+        say()
+    say(f"The balance is {counted(document.balance, 'credit')}.")
+    if document.more:
+        next_page = f"credit history {account} --limit {limit} --before {document.changes[-1].id}"
+        say(f"There are more:\n{command_line(next_page, config)}")
+    elif not document.changes and before is None:
+        say(f"Nothing has been added yet. To add credits:\n{command_line(_ADD.format(account), config)}")
+
+
+_ADD = "credit add {} AMOUNT --reference REF"

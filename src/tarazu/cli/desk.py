@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tarazu.cli.clock import system_clock
 from tarazu.cli.errors import CommandError
+from tarazu.cli.operator_name import operator_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -69,16 +70,17 @@ def open_books(configuration: "Configuration") -> Iterator["Engine"]:
 
 
 @contextmanager
-def open_provisioning(configuration: "Configuration") -> Iterator["Provisioning"]:
-    """Open the books for the operator's acts.
+def open_provisioning(configuration: "Configuration", *, by: str | None = None) -> Iterator["Provisioning"]:
+    """Open the books for the acts of an operator: the one who is named, else whoever runs the command.
 
     Raises:
         CommandError: the books cannot be used, or the act cannot be done.
     """
-    from tarazu.service.provisioning import Provisioning, ProvisioningError
+    from tarazu.service.checks import ProvisioningError
+    from tarazu.service.provisioning import Provisioning
 
     with open_books(configuration) as engine:
         try:
-            yield Provisioning(engine, configuration.catalogue, system_clock)
+            yield Provisioning(engine, configuration.catalogue, system_clock, by=by or operator_name())
         except ProvisioningError as error:
             raise CommandError(str(error)) from None

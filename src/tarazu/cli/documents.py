@@ -1,5 +1,6 @@
 """The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,6 +12,8 @@ from tarazu.domain.credits import quota_limit, quota_remaining
 
 if TYPE_CHECKING:
     from tarazu.service.provisioning import IssuedKey
+    from tarazu.store.adjustments import Adjustment
+    from tarazu.store.credit_history import CreditChange
     from tarazu.store.topups import Topup
 
 
@@ -118,6 +121,7 @@ class TopupDocument(Struct, frozen=True, kw_only=True):
     credits: int
     reference: str
     note: str | None
+    made_by: str | None
     created_at: str
     added: bool
     balance: int
@@ -131,9 +135,83 @@ class TopupDocument(Struct, frozen=True, kw_only=True):
             credits=topup.credits,
             reference=topup.reference,
             note=topup.note,
+            made_by=topup.made_by,
             created_at=iso_time(topup.created_at_ms),
             added=added,
             balance=balance,
+        )
+
+
+class AdjustmentDocument(Struct, frozen=True, kw_only=True):
+    """An adjustment; `adjusted` is False when its reference had been used before, `balance` is the account's now."""
+
+    id: str
+    account_id: str
+    credits: int
+    reason: str
+    reference: str | None
+    made_by: str
+    created_at: str
+    adjusted: bool
+    balance: int
+
+    @classmethod
+    def of(cls, adjustment: "Adjustment", *, adjusted: bool, balance: int) -> "AdjustmentDocument":
+        """Describe an adjustment and what came of it."""
+        return cls(
+            id=adjustment.id,
+            account_id=adjustment.account_id,
+            credits=adjustment.credits,
+            reason=adjustment.reason,
+            reference=adjustment.reference,
+            made_by=adjustment.made_by,
+            created_at=iso_time(adjustment.created_at_ms),
+            adjusted=adjusted,
+            balance=balance,
+        )
+
+
+class CreditChangeDocument(Struct, frozen=True, kw_only=True):
+    """One change of a balance. `why` is a top-up's note or an adjustment's reason."""
+
+    id: str
+    kind: str
+    credits: int
+    reference: str | None
+    why: str | None
+    made_by: str | None
+    created_at: str
+
+
+class CreditHistoryDocument(Struct, frozen=True, kw_only=True):
+    """What has changed an account's balance, the newest first; whether there is `more`; and the balance now."""
+
+    account_id: str
+    balance: int
+    changes: tuple[CreditChangeDocument, ...]
+    more: bool
+
+    @classmethod
+    def of(
+        cls, account_id: str, changes: Sequence["CreditChange"], *, balance: int, more: bool
+    ) -> "CreditHistoryDocument":
+        """Describe a page of the history."""
+        return cls(
+            account_id=account_id,
+            balance=balance,
+            more=more,
+            changes=tuple(
+                CreditChangeDocument(
+                    id=change.id,
+                    kind=change.kind.value,
+                    credits=change.credits,
+                    reference=change.reference,
+                    why=change.why,
+                    made_by=change.made_by,
+                    created_at=iso_time(change.created_at_ms),
+                )
+                for change in changes
+            ),
         )
 
 

@@ -11,6 +11,9 @@ from msgspec.structs import replace
 from tarazu.domain.accounts import Account
 from tarazu.domain.catalogue import Plan
 
+BALANCE_MAX = 10**15
+"""The most that a balance may reach: far below what 64 bits hold."""
+
 
 class Source(StrEnum):
     """Where the cost of a request is taken from; the values of `usage.billing_source`."""

@@ -1,4 +1,4 @@
-"""Make the identifiers of accounts, requests and top-ups: random, and for requests in the order of their time."""
+"""Make the identifiers of what is in the books: random, and for requests in the order of their time."""
 
 import os
 
@@ -7,6 +7,7 @@ from tarazu.domain.keys import base62
 ACCOUNT_PREFIX = "acc_"
 COMPLETION_PREFIX = "chatcmpl_"
 TOPUP_PREFIX = "top_"
+ADJUSTMENT_PREFIX = "adj_"
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
 RANDOM_BYTES = 10
@@ -21,6 +22,11 @@ def new_account_id() -> str:
 def new_topup_id() -> str:
     """Make a top-up id: `top_` and 14 random characters."""
     return TOPUP_PREFIX + _random()
+
+
+def new_adjustment_id() -> str:
+    """Make an adjustment id: `adj_` and 14 random characters."""
+    return ADJUSTMENT_PREFIX + _random()
 
 
 def new_completion_id(at_ms: int) -> str:

@@ -4,7 +4,6 @@ Every act is one transaction. What is wrong with it is a ProvisioningError, whos
 """
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
@@ -15,8 +14,17 @@ from sqlalchemy import Connection, Engine
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
 from tarazu.domain.calendar import Clock, period_of
 from tarazu.domain.catalogue import ANY_MODEL, Catalogue
+from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
-from tarazu.service.identifiers import new_account_id, new_topup_id
+from tarazu.service.checks import NAME_LENGTH_MAX, ProvisioningError, at_least_one, checked_email, checked_text
+from tarazu.service.crediting import (
+    REFERENCE_LENGTH_MAX,
+    TEXT_LENGTH_MAX,
+    checked_amount,
+    record_adjustment,
+    record_topup,
+)
+from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
 from tarazu.store.accounts import (
     find_account,
     find_account_by_email,
@@ -25,27 +33,15 @@ from tarazu.store.accounts import (
     list_accounts,
     update_account,
 )
+from tarazu.store.adjustments import Adjustment
+from tarazu.store.credit_history import CreditChange, credit_changes
 from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
 from tarazu.store.pages import on_page
-from tarazu.store.topups import Topup, find_topup, insert_topup
+from tarazu.store.topups import Topup
 
-NAME_LENGTH_MAX = 200
-REFERENCE_LENGTH_MAX = 200
-NOTE_LENGTH_MAX = 1_000
-BALANCE_MAX = 10**15
-"""The most that one top-up may add and one balance may reach: far below what 64 bits hold."""
 RETRY_AFTER_S_MAX = 86_400
-
-JOINERS = "\u200c\u200d"
-"""Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
-
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-
-
-class ProvisioningError(Exception):
-    """The act cannot be done; nothing was changed. The message says why and what to do."""
 
 
 class IssuedKey(Struct, frozen=True):
@@ -67,12 +63,13 @@ UNCHANGED = Unchanged()
 
 
 class Provisioning:
-    """The operator's acts on one set of books."""
+    """The acts on one set of books of whoever `by` names."""
 
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock) -> None:
+    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock, *, by: str) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._clock = clock
+        self._by = checked_text("name of who does it", by, NAME_LENGTH_MAX)
 
     def create_account(
         self,
@@ -90,8 +87,8 @@ class Provisioning:
         now_ms = self._clock()
         account = Account(
             id=new_account_id(),
-            name=_text("name", name, NAME_LENGTH_MAX),
-            email=None if email is None else _email(email),
+            name=checked_text("name", name, NAME_LENGTH_MAX),
+            email=None if email is None else checked_email(email),
             plan=self._plan_name(plan),
             status=status,
             period=period_of(now_ms, self._catalogue.zone),
@@ -172,11 +169,11 @@ class Provisioning:
             return _issue(
                 connection,
                 account_id=account_id,
-                name=_text("name", name, NAME_LENGTH_MAX),
+                name=checked_text("name", name, NAME_LENGTH_MAX),
                 models=self._models(models),
-                limit_per_minute=_at_least_one("limit per minute", limit_per_minute),
+                limit_per_minute=at_least_one("limit per minute", limit_per_minute),
                 created_at_ms=created_at_ms,
-                expires_at_ms=_after(created_at_ms, _at_least_one("expiry", expires_in_s)),
+                expires_at_ms=_after(created_at_ms, at_least_one("expiry", expires_in_s)),
             )
 
     def keys(self, account_id: str) -> list[Key]:
@@ -234,32 +231,60 @@ class Provisioning:
         The same reference again, for the same account and amount, answers with the first top-up and adds nothing.
 
         Raises:
-            ProvisioningError: no such account, an amount that is not positive, a reference used for something else.
+            ProvisioningError: no such account, an amount that is not positive, a balance that would be too large, a
+                reference used for something else.
         """
-        if not 1 <= credits_ <= BALANCE_MAX:
-            raise ProvisioningError(f"The amount must be a whole number from 1 to {BALANCE_MAX}, not {credits_}.")
         topup = Topup(
             id=new_topup_id(),
             account_id=account_id,
-            credits=credits_,
-            reference=_text("reference", reference, REFERENCE_LENGTH_MAX),
-            note=None if note is None else _text("note", note, NOTE_LENGTH_MAX),
+            credits=checked_amount(credits_, least=1),
+            reference=checked_text("reference", reference, REFERENCE_LENGTH_MAX),
+            note=None if note is None else checked_text("note", note, TEXT_LENGTH_MAX),
+            made_by=self._by,
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            account = _account(connection, account_id)
-            first = find_topup(connection, topup.reference)
-            if first is None and account.balance + credits_ > BALANCE_MAX:
-                raise ProvisioningError(f"The balance may not pass {BALANCE_MAX} credits; it is {account.balance} now.")
-            if first is None:
-                insert_topup(connection, topup)
-                return topup, True
-        if (first.account_id, first.credits) != (account_id, credits_):
-            raise ProvisioningError(
-                f"The reference {topup.reference} was used before, for {first.credits} credits to {first.account_id}; "
-                "nothing was added. Give every payment a reference of its own."
-            )
-        return first, False
+            _account(connection, account_id)
+            return record_topup(connection, topup)
+
+    def adjust_credit(
+        self, account_id: str, credits_: int, *, reason: str, reference: str | None = None
+    ) -> tuple[Adjustment, bool]:
+        """Correct a balance, up or down; tell also whether it was done just now.
+
+        With a reference it is done once, as a top-up is; without, each time.
+
+        Raises:
+            ProvisioningError: no such account, no reason, an amount of 0, a balance that would be below zero or too
+                large, a reference used for something else.
+        """
+        adjustment = Adjustment(
+            id=new_adjustment_id(),
+            account_id=account_id,
+            credits=checked_amount(credits_, least=-BALANCE_MAX),
+            reason=checked_text("reason", reason, TEXT_LENGTH_MAX),
+            reference=None if reference is None else checked_text("reference", reference, REFERENCE_LENGTH_MAX),
+            made_by=self._by,
+            created_at_ms=self._clock(),
+        )
+        with self._transaction() as connection:
+            _account(connection, account_id)
+            return record_adjustment(connection, adjustment)
+
+    def credit_history(self, account_id: str, *, limit: int, before: str | None = None) -> list[CreditChange]:
+        """List what has changed a balance beside requests, the newest first, at most `limit`; before one, if told so.
+
+        Raises:
+            ProvisioningError: no such account, or it has no such change.
+        """
+        with self._reading() as connection:
+            _account(connection, account_id)
+            try:
+                return credit_changes(connection, account_id, limit=limit, before=before)
+            except LookupError:
+                raise ProvisioningError(
+                    f"{account_id} has no change {before!r}. List them with: tarazu credit history {account_id}"
+                ) from None
 
     def stop_intake(self, *, retry_after_s: int = Intake().retry_after_s) -> Intake:
         """Refuse all completions from now on, everywhere.
@@ -349,27 +374,6 @@ def _key(connection: Connection, key_id: str) -> Key:
     if key is None:
         raise ProvisioningError(f"There is no key {key_id!r}. List them with: tarazu key list ACCOUNT")
     return key
-
-
-def _text(what: str, text: str, length_max: int) -> str:
-    trimmed = text.strip()
-    printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
-    if not trimmed or len(trimmed) > length_max or not printable:
-        raise ProvisioningError(f"The {what} must be 1 to {length_max} printable characters.")
-    return trimmed
-
-
-def _email(email: str) -> str:
-    trimmed = email.strip().lower()
-    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
-        raise ProvisioningError(f"{email!r} is no email address. Write one as in ada@example.com.")
-    return trimmed
-
-
-def _at_least_one(what: str, number: int | None) -> int | None:
-    if number is not None and number < 1:
-        raise ProvisioningError(f"The {what} must be at least 1, not {number}.")
-    return number
 
 
 def _after(start_ms: int, seconds: int | None) -> int | None:

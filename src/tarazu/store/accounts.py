@@ -3,8 +3,13 @@
 from sqlalchemy import Connection, insert, select, update
 
 from tarazu.domain.accounts import Account, AccountStatus
+from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
+
+
+class BalanceError(Exception):
+    """The balance cannot take the change: it would be below zero or above BALANCE_MAX."""
 
 
 def insert_account(connection: Connection, account: Account) -> None:
@@ -41,7 +46,12 @@ def update_account(connection: Connection, account_id: str, *, plan: str | None,
 
 
 def add_to_balance(connection: Connection, account_id: str, credits_: int) -> None:
-    """Add to the balance in one statement, on the row as it is now."""
-    connection.execute(
-        update(accounts).where(accounts.c.id == account_id).values(balance=accounts.c.balance + credits_)
-    )
+    """Add to the balance, or take from it, in one statement, on the row as it is now.
+
+    Raises:
+        BalanceError: the balance would pass one of its bounds, or there is no such account; nothing was changed.
+    """
+    changed = accounts.c.balance + credits_
+    statement = update(accounts).where(accounts.c.id == account_id, changed.between(0, BALANCE_MAX))
+    if connection.execute(statement.values(balance=changed)).rowcount != 1:
+        raise BalanceError

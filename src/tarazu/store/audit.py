@@ -7,7 +7,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Label, Select, and_, case, func, literal, or_, select, union_all
 
 from tarazu.domain.credits import RequestState, Source
-from tarazu.store.schema import accounts, daily_usage, idempotency_keys, requests, topups
+from tarazu.store.schema import accounts, adjustments, daily_usage, idempotency_keys, requests, topups
 
 _KEPT = requests.c.state.in_([RequestState.HELD, RequestState.CHARGED])
 _CHARGED = requests.c.state == RequestState.CHARGED
@@ -69,7 +69,7 @@ def _used(connection: Connection) -> Iterator[Difference]:
 
 
 def _balance(connection: Connection) -> Iterator[Difference]:
-    """Balance = top-ups - credits of requests from the balance, held or charged; never below zero."""
+    """Balance = top-ups + adjustments - credits of requests from the balance, held or charged; never below zero."""
     added = (
         select(topups.c.account_id, func.sum(topups.c.credits).label("credits"))
         .group_by(topups.c.account_id)
@@ -81,10 +81,18 @@ def _balance(connection: Connection) -> Iterator[Difference]:
         .group_by(requests.c.account_id)
         .subquery()
     )
-    computed = func.coalesce(added.c.credits, 0) - func.coalesce(spent.c.credits, 0)
+    adjusted = (
+        select(adjustments.c.account_id, func.sum(adjustments.c.credits).label("credits"))
+        .group_by(adjustments.c.account_id)
+        .subquery()
+    )
+    computed = (
+        func.coalesce(added.c.credits, 0) + func.coalesce(adjusted.c.credits, 0) - func.coalesce(spent.c.credits, 0)
+    )
     query = (
         select(accounts.c.id, accounts.c.balance, computed)
         .outerjoin(added, added.c.account_id == accounts.c.id)
+        .outerjoin(adjusted, adjusted.c.account_id == accounts.c.id)
         .outerjoin(spent, spent.c.account_id == accounts.c.id)
         .where(or_(accounts.c.balance != computed, accounts.c.balance < 0))
         .order_by(accounts.c.id)

@@ -4,7 +4,7 @@ from sqlalchemy import Engine, inspect, text
 
 from tarazu.store.engine import transaction
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest of the migrations."""
 
 

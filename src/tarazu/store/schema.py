@@ -111,8 +111,24 @@ topups = Table(
     Column("reference", String, nullable=False, unique=True),
     Column("note", String),
     Column("created_at_ms", BigInteger, nullable=False),
+    Column("made_by", String),
     CheckConstraint("credits > 0", name="credits"),
 )
+"""Money that came in. `made_by` is NULL where a release before 0002 wrote it."""
+
+adjustments = Table(
+    "adjustments",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), nullable=False, index=True),
+    Column("credits", BigInteger, nullable=False),
+    Column("reason", String, nullable=False),
+    Column("reference", String, unique=True),
+    Column("made_by", String, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    CheckConstraint("credits <> 0", name="credits"),
+)
+"""Corrections of a balance, up or down. A reference is also unique over top-ups and adjustments together."""
 
 daily_usage = Table(
     "daily_usage",

@@ -1,0 +1,50 @@
+"""What is asked of the words and numbers that operators give."""
+
+import re
+
+NAME_LENGTH_MAX = 200
+
+JOINERS = "\u200c\u200d"
+"""Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+class ProvisioningError(Exception):
+    """The act cannot be done; nothing was changed. The message says why and what to do."""
+
+
+def checked_text(what: str, text: str, length_max: int) -> str:
+    """Take the white space around a text off.
+
+    Raises:
+        ProvisioningError: nothing is left, it is too long, or it has characters that cannot be printed.
+    """
+    trimmed = text.strip()
+    printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
+    if not trimmed or len(trimmed) > length_max or not printable:
+        raise ProvisioningError(f"The {what} must be 1 to {length_max} printable characters.")
+    return trimmed
+
+
+def checked_email(email: str) -> str:
+    """Write an address in its one form, lower case.
+
+    Raises:
+        ProvisioningError: it is none.
+    """
+    trimmed = email.strip().lower()
+    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
+        raise ProvisioningError(f"{email!r} is no email address. Write one as in ada@example.com.")
+    return trimmed
+
+
+def at_least_one(what: str, number: int | None) -> int | None:
+    """Let a number pass, or None.
+
+    Raises:
+        ProvisioningError: it is below 1.
+    """
+    if number is not None and number < 1:
+        raise ProvisioningError(f"The {what} must be at least 1, not {number}.")
+    return number
