@@ -46,7 +46,8 @@ def _make(revision: str) -> KeptBooks:
         folder = Path(name)
         clock = SetClock(folder)
         source = source_of(revision, folder / "release")
-        service = ReleasedService(source, folder, backend.url, environ=clock.environ)
+        environ = {**clock.environ, "TARAZU_OPERATOR": "an operator"}
+        service = ReleasedService(source, folder, backend.url, environ=environ)
         secrets = _live(service, backend, clock)
         assert _look(service, current_revision) == revision
         return KeptBooks(LEFT_AT, secrets, _look(service, rows_of))
@@ -77,6 +78,7 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
         clock.set("2026-02-01T00:00:01Z")
         _ask(service, planned, mixed)
         service.json("credit", "add", payg.account_id, "7", "--reference", "invoice 7", "--note", "for February")
+        service.json("credit", "adjust", payg.account_id, "-2", "--reason", "a test", "--reference", "correction 1")
         _kill_with_held(service, backend, partial(service.chat, planned), partial(service.chat, payg))
         clock.advance(HOLD_S)
         service.start()

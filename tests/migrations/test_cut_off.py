@@ -16,6 +16,8 @@ from tests.migrations.kept_books import rows_of
 from tests.migrations.releases import ReleasedService, revisions
 from tests.support.service import RunningService
 
+pytestmark = pytest.mark.timeout(400)  # a process for each cut
+
 the_release_before = pytest.mark.parametrize("revision", revisions()[-2:-1])
 CUTS_MIN = 2
 """After the change of the revision, and before the commit: every migration has those."""

@@ -19,6 +19,8 @@ from tests.support.load import Load
 from tests.support.processes import workers
 from tests.support.service import RunningService
 
+pytestmark = pytest.mark.timeout(400)  # commands of the release open the accounts, each in a process of its own
+
 the_release_before = pytest.mark.parametrize("revision", revisions()[-2:-1])
 on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
 on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)

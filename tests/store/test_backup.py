@@ -11,7 +11,8 @@ from tarazu.store.backup import back_up
 from tarazu.store.copies import MIB, BackupError, Contents
 from tarazu.store.engine import open_engine
 from tarazu.store.revision import HEAD
-from tests.support.backups import dump_of, files_in, ignore, spoil
+from tarazu.store.telling import tell_nobody
+from tests.support.backups import dump_of, files_in, spoil
 from tests.support.books import Books, charge, make_topup, sqlite_only
 from tests.support.processes import no_room_on_disk
 from tests.support.values import held, make_account, make_key
@@ -44,7 +45,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_backup_has_all_of_the_books(books: Books, target: Path) -> None:
     """Every row of every table; what it holds is told."""
-    contents = back_up(books.engine, target, replaces=False, tell=ignore)
+    contents = back_up(books.engine, target, replaces=False, tell=tell_nobody)
     assert dump_of(target) == books.dump()
     assert contents == Contents(revision=HEAD, accounts=1, requests=2, bytes=target.stat().st_size)
 
@@ -52,7 +53,7 @@ def test_a_backup_has_all_of_the_books(books: Books, target: Path) -> None:
 def test_any_name_will_do(books: Books, target: Path) -> None:
     """Also one with characters of its own meaning in addresses, or that is no Unicode text."""
     for name in ("what? #1 100%41.db", os.fsdecode(b"caf\xe9.db")):
-        back_up(books.engine, target.with_name(name), replaces=False, tell=ignore)
+        back_up(books.engine, target.with_name(name), replaces=False, tell=tell_nobody)
         assert dump_of(target.with_name(name)) == books.dump()
 
 
@@ -78,7 +79,7 @@ def test_a_backup_is_of_one_moment_and_keeps_no_writer_waiting(books: Books, tar
 
 def test_a_backup_needs_no_file_beside_it(books: Books, target: Path) -> None:
     """It is not in WAL mode: it can be read from a folder that nobody can write, and reading leaves nothing there."""
-    back_up(books.engine, target, replaces=False, tell=ignore)
+    back_up(books.engine, target, replaces=False, tell=tell_nobody)
     assert target.read_bytes()[18:20] == b"\x01\x01"  # the format's mark of a rollback journal
     dump_of(target)
     assert files_in(target.parent) == {"copy.db"}
@@ -88,7 +89,7 @@ def test_a_backup_can_be_read_by_its_owner_alone(books: Books, target: Path) -> 
     """It holds people's addresses and replies, whatever mode other new files get."""
     before = os.umask(0)
     try:
-        back_up(books.engine, target, replaces=False, tell=ignore)
+        back_up(books.engine, target, replaces=False, tell=tell_nobody)
     finally:
         os.umask(before)
     assert target.stat().st_mode & 0o777 == 0o600
@@ -98,9 +99,9 @@ def test_a_file_that_is_there_is_not_replaced(books: Books, target: Path) -> Non
     """Unless that is asked for."""
     target.write_text("dear")
     with pytest.raises(BackupError, match="is there already; choose another name, or replace it with --force"):
-        back_up(books.engine, target, replaces=False, tell=ignore)
+        back_up(books.engine, target, replaces=False, tell=tell_nobody)
     assert target.read_text() == "dear"
-    back_up(books.engine, target, replaces=True, tell=ignore)
+    back_up(books.engine, target, replaces=True, tell=tell_nobody)
     assert dump_of(target) == books.dump()
 
 
@@ -108,7 +109,7 @@ def test_a_name_that_leads_nowhere_is_there_too(books: Books, target: Path) -> N
     """A symbolic link is not replaced unasked, wherever it leads."""
     target.symlink_to("nowhere")
     with pytest.raises(BackupError, match="is there already"):
-        back_up(books.engine, target, replaces=False, tell=ignore)
+        back_up(books.engine, target, replaces=False, tell=tell_nobody)
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
@@ -117,7 +118,7 @@ def test_the_books_are_no_place_for_their_backup(books: Books, end: str) -> None
     path = Path(f"{books.engine.url.database}{end}")
     named = path.parent / ".." / path.parent.name / path.name
     with pytest.raises(BackupError, match="is the database itself"):
-        back_up(books.engine, named, replaces=True, tell=ignore)
+        back_up(books.engine, named, replaces=True, tell=tell_nobody)
     books.assert_balanced()
 
 
@@ -126,7 +127,7 @@ def test_a_name_in_use_is_refused(books: Books, target: Path, end: str) -> None:
     """What another database has left beside the name would be taken for a part of the copy."""
     Path(f"{target}{end}").touch()
     with pytest.raises(BackupError, match=rf"copy\.db{end} is there: a program has a database open there"):
-        back_up(books.engine, target, replaces=True, tell=ignore)
+        back_up(books.engine, target, replaces=True, tell=tell_nobody)
     assert files_in(target.parent) == {f"copy.db{end}"}
 
 
@@ -143,14 +144,14 @@ def test_a_place_that_cannot_be_written_is_told(books: Books, target: Path, path
     """A folder that is missing, or is none, or takes no files."""
     (target.parent.parent / "file").touch()
     with pytest.raises(BackupError, match=reason):
-        back_up(books.engine, target.parent.parent / path, replaces=True, tell=ignore)
+        back_up(books.engine, target.parent.parent / path, replaces=True, tell=tell_nobody)
 
 
 def test_a_disk_is_not_filled_up(books: Books, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The books may be on it too: what has no room is not begun, and the need is told."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9 * MIB, 9 * MIB, 1_000))
     with pytest.raises(BackupError, match=r"There is no room: 0\.1 MiB are needed, 0\.0 MiB are free"):
-        back_up(books.engine, target, replaces=False, tell=ignore)
+        back_up(books.engine, target, replaces=False, tell=tell_nobody)
     assert files_in(target.parent) == set()
 
 
@@ -192,14 +193,14 @@ def test_damaged_books_make_no_backup(books: Books, target: Path) -> None:
     spoil(Path(str(books.engine.url.database)))
     target.write_text("good")
     with pytest.raises(BackupError, match="It is damaged: "):
-        back_up(books.engine, target, replaces=True, tell=ignore)
+        back_up(books.engine, target, replaces=True, tell=tell_nobody)
     assert target.read_text() == "good"
 
 
 def test_books_of_another_revision_can_be_backed_up(books: Books, target: Path) -> None:
     """Before a migration is when a backup is wanted; nothing is migrated by it."""
     books.execute("UPDATE alembic_version SET version_num = 'another'")
-    assert back_up(books.engine, target, replaces=False, tell=ignore).revision == "another"
+    assert back_up(books.engine, target, replaces=False, tell=tell_nobody).revision == "another"
     assert books.rows("SELECT version_num FROM alembic_version") == [("another",)]
 
 
@@ -208,7 +209,7 @@ def test_without_books_there_is_no_backup(target: Path) -> None:
     """A wrong path in the configuration is told, and no empty books are made there."""
     engine = open_engine(f"sqlite:///{target.parent}/other.db")
     with pytest.raises(BackupError, match=r"There are no books at .*other\.db"):
-        back_up(engine, target, replaces=False, tell=ignore)
+        back_up(engine, target, replaces=False, tell=tell_nobody)
     assert files_in(target.parent) == set()
 
 
@@ -220,6 +221,6 @@ def test_a_database_of_something_else_makes_no_backup(target: Path) -> None:
         connection.exec_driver_sql("CREATE TABLE songs (title)")
         connection.commit()
     with pytest.raises(BackupError, match=r"other\.db holds no books of Tarazu"):
-        back_up(engine, target, replaces=False, tell=ignore)
+        back_up(engine, target, replaces=False, tell=tell_nobody)
     engine.dispose()
     assert files_in(target.parent) == {"other.db"}

@@ -19,7 +19,8 @@ from tarazu.store.engine import open_engine, transaction
 from tarazu.store.operations import Sweep
 from tarazu.store.restore import PreparedBackup, prepare, put_in_place
 from tarazu.store.revision import HEAD, current_revision
-from tests.support.backups import change, dump_of, files_in, ignore, spoil
+from tarazu.store.telling import tell_nobody
+from tests.support.backups import change, dump_of, files_in, spoil
 from tests.support.books import Books, charge, make_topup, sqlite_only
 from tests.support.processes import no_room_on_disk
 from tests.support.values import held, make_account, make_key
@@ -51,7 +52,7 @@ def file(books: Books, tmp_path: Path) -> Path:
     """Back the books up."""
     path = tmp_path / "backups" / "copy.db"
     path.parent.mkdir()
-    back_up(books.engine, path, replaces=False, tell=ignore)
+    back_up(books.engine, path, replaces=False, tell=tell_nobody)
     return path
 
 
@@ -71,7 +72,7 @@ def restore(
     file: Path,
     kept: Path,
     *,
-    tell: Callable[[str, float | None], None] = ignore,
+    tell: Callable[[str, float | None], None] = tell_nobody,
     before: Callable[[], None] = lambda: None,
 ) -> tuple[PreparedBackup, bool]:
     """Restore a backup; do what is to come `before` the books are replaced."""
@@ -417,6 +418,6 @@ def test_a_database_of_something_else_is_not_replaced(books: Books, file: Path, 
     content = other.read_bytes()
     engine = open_engine(f"sqlite:///{other}")
     with pytest.raises(BackupError, match="is a database of something else"):
-        prepare(engine, file, kept.parent, ignore)
+        prepare(engine, file, kept.parent, tell_nobody)
     engine.dispose()
     assert other.read_bytes()[100:] == content[100:]  # the first 100 bytes tell the journal's mode

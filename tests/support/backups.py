@@ -7,12 +7,7 @@ from typing import Any
 import pysqlite3.dbapi2
 
 from tarazu.store.copies import connect
-
-TABLES = ("accounts", "keys", "requests", "topups", "daily_usage", "idempotency_keys", "intake")
-
-
-def ignore(_act: str, _share: float | None) -> None:
-    """Hear of the progress."""
+from tests.support.books import TABLES
 
 
 def dump_of(path: Path) -> dict[str, list[tuple[Any, ...]]]:

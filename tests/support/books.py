@@ -25,6 +25,8 @@ from tarazu.store.topups import Topup, insert_topup
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, Clock, make_asked, make_catalogue, present
 
+TABLES = [table.name for table in metadata.sorted_tables]
+
 _numbers = count(1)
 _FILLED_TABLES = [table for table in reversed(metadata.sorted_tables) if table is not intake]
 
@@ -190,17 +192,7 @@ class Books:
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """Read everything, to tell that nothing has changed."""
-        tables = (
-            "accounts",
-            "keys",
-            "requests",
-            "topups",
-            "adjustments",
-            "daily_usage",
-            "idempotency_keys",
-            "intake",
-        )
-        return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables}  # noqa: S608 - fixed names
+        return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in TABLES}  # noqa: S608 - fixed names
 
 
 def empty_books(engine: Engine) -> None:
