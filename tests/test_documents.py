@@ -32,7 +32,7 @@ from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
-from tarazu.store import idempotency, ledger, restore, sqlite
+from tarazu.store import audit, idempotency, ledger, postgresql, restore, sqlite, sums
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 
@@ -190,6 +190,9 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"pauses of up to {local.PAUSE_MAX_S:g} s, and a request waits up to {local_backend.START_WAIT_S:g} s for it",
         f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",
         f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",
+        f"the first {audit.LISTED_MAX:,} differences",
+        f"in slices of {sums.SLICE:,} requests",
+        f"{postgresql.LONG_STATEMENT_MEMORY_KIB // 1024} MiB a sort",
     )
     assert body.BODY_TIMEOUT_S == serving.HEADERS_TIMEOUT_S
     assert [figure for figure in figures if figure not in page.replace("\n", " ")] == []

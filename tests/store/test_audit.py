@@ -1,6 +1,9 @@
 """The audit: every figure that its rows do not bear out is named, with its account, and nothing else is."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy import event
 
 from tarazu.store.audit import Difference, audit
 from tarazu.store.operations import Sweep
@@ -166,12 +169,13 @@ def test_usage_that_is_missing_is_named(books: Books) -> None:
     )
 
 
-def test_a_charge_of_nobody_knows_how_many_tokens_is_named(books: Books) -> None:
+@pytest.mark.parametrize(("column", "booked"), [("prompt_tokens", 10), ("completion_tokens", 20)])
+def test_a_charge_of_nobody_knows_how_many_tokens_is_named(books: Books, column: str, booked: int) -> None:
     """The daily usage is compared with what the other charges have."""
     [(request_id,)] = books.rows("SELECT id FROM requests WHERE state = 'charged' AND account_id = 'acc_1'")
-    books.execute("UPDATE requests SET completion_tokens = NULL WHERE id = :id", id=request_id)
+    books.execute(f"UPDATE requests SET {column} = NULL WHERE id = :id", id=request_id)  # noqa: S608 - the list above
     assert books.audit().differences == (
-        difference("acc_1", "daily usage: completion_tokens", f"{DAY} {make_key(1).id} large", 20, 0),
+        difference("acc_1", f"daily usage: {column}", f"{DAY} {make_key(1).id} large", booked, 0),
         difference("acc_1", "charged request without its tokens", request_id, 1, 0),
     )
 
@@ -245,7 +249,7 @@ def test_requests_of_no_account_are_named(books: Books) -> None:
     key_id = make_key(2).id
     [(topup_id,)] = books.rows("SELECT id FROM topups")
     assert books.audit().differences == (
-        difference("acc_2", "requests of an account that does not exist", key_id, 1, 0),
+        difference("acc_2", "requests of an account that does not exist", key_id, 4, 0),
         difference("acc_2", "keys of an account that does not exist", key_id, 1, 0),
         difference("acc_2", "topups of an account that does not exist", topup_id, 1, 0),
     )
@@ -256,7 +260,7 @@ def test_requests_with_no_key_are_named(books: Books) -> None:
     key_id = make_key(2).id
     books.execute_unguarded(f"DELETE FROM keys WHERE id = '{key_id}'")  # noqa: S608
     assert books.audit().differences == (
-        difference("acc_2", "requests with a key that is not the account's", key_id, 1, 0),
+        difference("acc_2", "requests with a key that is not the account's", key_id, 4, 0),
     )
 
 
@@ -317,6 +321,22 @@ def test_requests_that_are_added_up_in_slices_are_the_same(
         difference("acc_1", "used", "2026-02", 6, 7),
         difference("acc_1", "daily usage: credits", f"{DAY} {make_key(1).id} large", 5, 6),
     )
+
+
+@sqlite_only
+def test_only_a_slice_is_sorted_in_memory(books: Books) -> None:
+    """What grows with the books is read in the order of a key: SQLite's own sorts know no disk."""
+    sorting: list[str] = []
+
+    @event.listens_for(books.engine, "before_cursor_execute")
+    def _explain(_connection: object, cursor: Any, statement: str, parameters: Any, *_: object) -> None:
+        if statement.startswith(("SELECT", "INSERT")):
+            plan = cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
+            if any("TEMP B-TREE" in line[-1] for line in plan):
+                sorting.append(statement)
+
+    books.audit()
+    assert ["slice_sums" in statement for statement in sorting] == [True, True]
 
 
 def test_an_audit_tells_what_it_is_doing(books: Books) -> None:

@@ -4,7 +4,7 @@ The requests are added up once, by `sums`, and the rules compare those sums. A r
 looked for among the rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -218,12 +218,13 @@ def _owners(connection: Connection) -> Iterator[Difference]:
         "requests with a key that is not the account's": func.coalesce(of_key.account_id, "") != sent.account_id,
     }
     query = (
-        select(sent.account_id, sent.key_id, *faults.values())
+        select(sent.account_id, sent.key_id, *(_sum_of(case((fault, sent.requests))) for fault in faults.values()))
         .select_from(caller_sums)
         .outerjoin(accounts, accounts.c.id == sent.account_id)
         .outerjoin(of_key.id.table, of_key.id == sent.key_id)
         .where(or_(*faults.values()))
-        .distinct()
+        .group_by(sent.account_id, sent.key_id)
+        .order_by(sent.account_id, sent.key_id)
     )
     yield from _strays(connection, query, faults)
     for table in (keys, topups, adjustments):
@@ -252,14 +253,14 @@ def _rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     yield from connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE})
 
 
-def _strays(connection: Connection, query: Select[Any], faults: dict[str, ColumnElement[bool]]) -> Iterator[Difference]:
-    """Tell, for rows of account, subject and one flag for each of the faults, which they have."""
-    for account_id, subject, *flags in _rows(connection, query):
-        for fault, has_it in zip(faults, flags, strict=True):
-            if has_it:
-                yield _stray(account_id, fault, subject)
+def _strays(connection: Connection, query: Select[Any], faults: Iterable[str]) -> Iterator[Difference]:
+    """Turn rows of account, subject and how often each of the faults is there into differences."""
+    for account_id, subject, *counts in _rows(connection, query):
+        for fault, count in zip(faults, counts, strict=True):
+            if count:
+                yield _stray(account_id, fault, subject, int(count))
 
 
-def _stray(account_id: str, figure: str, subject: str) -> Difference:
-    """Make the difference of a row that must not be there: the books have it, nothing bears it out."""
-    return Difference(account_id=account_id, figure=figure, subject=subject, booked=1, computed=0)
+def _stray(account_id: str, figure: str, subject: str, count: int = 1) -> Difference:
+    """Make the difference of rows that must not be there: the books have them, nothing bears them out."""
+    return Difference(account_id=account_id, figure=figure, subject=subject, booked=count, computed=0)

@@ -36,6 +36,7 @@ SLICE = 250_000
 USAGE_KEY = ("day", "account_id", "key_id", "model_id")
 USAGE_FIGURES = ("requests", "credits", "prompt_tokens", "completion_tokens")
 SPLIT = ("period", "source")
+CALLER_KEY = ("account_id", "key_id", *SPLIT)
 BOOKED, COMPUTED = "booked_", "computed_"
 
 sums = MetaData()
@@ -68,7 +69,7 @@ come in the order of their days, and each slice is added where the last one was.
 caller_sums = Table(
     "caller_sums",
     sums,
-    *(Column(name, String, primary_key=True) for name in ("account_id", "period", "source", "key_id")),
+    *(Column(name, String, primary_key=True) for name in CALLER_KEY),
     Column("requests", BigInteger, nullable=False),
     Column("credits", BigInteger, nullable=False),
     sqlite_with_rowid=False,
@@ -132,7 +133,7 @@ def _add_to_usage(connection: Connection, rows: Select[Any]) -> None:
 
 
 def _add_callers(connection: Connection) -> None:
-    by = [slice_sums.c[name] for name in ("account_id", "period", "source", "key_id")]
+    by = [slice_sums.c[name] for name in CALLER_KEY]
     kept = func.sum(case((_IS_KEPT, slice_sums.c.credits), else_=0))
     rows = select(*by, func.sum(slice_sums.c.requests), kept).where(true()).group_by(*by)
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
