@@ -6,7 +6,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-from tests.support.stores import PostgresqlStore, SqliteStore, postgresql_server  # noqa: E402 - after the line above
+from tests.support.stores import STORES, PostgresqlStore, SqliteStore, Store, postgresql_server  # noqa: E402 - after the line above
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +20,10 @@ def postgresql_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postg
     """Run one server, and migrate a database on it, to be copied."""
     with postgresql_server(tmp_path_factory.mktemp("server")) as url:
         yield PostgresqlStore(url)
+
+
+@pytest.fixture(scope="module", params=STORES)
+def store(request: pytest.FixtureRequest) -> Store:
+    """Take each kind of database in turn, the whole module on the one and then on the other."""
+    store: Store = request.getfixturevalue(f"{request.param}_store")
+    return store

@@ -20,8 +20,10 @@ from tests.support.envelopes import (
 from tests.support.rows import rows
 from tests.support.service import CHAT, Answer, Customer, RunningService
 from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.stores import Store
 from tests.support.windows import places
 from tests.support.wire import Wire, chat_head
+from tests.support.written import written
 
 BODY = json.dumps({"model": "test/one", "prompt": "Hello"}).encode()
 OTHER_BODY = json.dumps({"model": "test/one", "prompt": "Hello!"}).encode()
@@ -40,10 +42,11 @@ def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service that tells the time by the test's clock; at the end its books must balance."""
-    with service_by(clock, tmp_path_factory.mktemp("service"), module_backend.url) as running:
+    folder = tmp_path_factory.mktemp("service")
+    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
         yield running
 
 
@@ -128,10 +131,12 @@ def test_of_twenty_at_once_one_is_served(service: RunningService, backend: Scrip
 
 @rows("decisions.idempotency.1")
 def test_twenty_at_once_with_a_quick_model_over_two_workers(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """Two processes share the keys: round after round one is served, the others wait or get the same bytes."""
-    with service_by(clock, tmp_path, backend.url, server="workers = 2") as service:
+    with service_by(
+        clock, tmp_path, backend.url, server="workers = 2", database_url=store.new_books(tmp_path)
+    ) as service:
         customer = service.customer()
         for number in range(5):
             got = at_once([partial(ask, service, customer, key=f"round {number}")] * AT_ONCE)
@@ -293,9 +298,9 @@ def test_a_key_is_kept_for_24_hours(service: RunningService, clock: SetClock) ->
 
 
 @rows("decisions.idempotency.1")
-def test_replays_survive_a_restart(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
+def test_replays_survive_a_restart(store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
     """The reply is in the books, as durable as its charge: also when everything is killed."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("three")
         first = ask(service, customer)
         service.kill()
@@ -307,10 +312,10 @@ def test_replays_survive_a_restart(backend: ScriptedBackend, tmp_path: Path, clo
 
 @rows("decisions.idempotency.1")
 def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """Until the sweep the key says that its request runs; then the retry is served."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("three")
         backend.behaviour = stalls
         with Wire(service.port) as wire:
@@ -327,15 +332,17 @@ def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
 
 
 @rows("decisions.idempotency.1")
-def test_no_reply_is_stored_without_the_header(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
+def test_no_reply_is_stored_without_the_header(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+) -> None:
     """The books hold the text of a reply only for a request with a key, and the prompt never."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer()
         backend.behaviour = replies("canary of a plain reply")
         assert service.chat(customer, "canary of a prompt").status == 200
         backend.behaviour = replies("canary of a kept reply")
         assert ask(service, customer, b'{"prompt": "canary of a prompt"}').status == 200
-        books = b"".join(path.read_bytes() for path in tmp_path.glob("tarazu.db*"))
+        books = written(service)
         found = [canary in books for canary in (b"canary of a plain", b"canary of a prompt", b"canary of a kept reply")]
         assert found == [False, False, True]
 

@@ -16,7 +16,6 @@ import pytest
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.service.provisioning import BALANCE_MAX
-from tarazu.store.engine import transaction
 from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage, states_of, statuses
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import (
@@ -31,9 +30,11 @@ from tests.support.backend import (
     stalls,
     stalls_in_body,
 )
+from tests.support.processes import books_being_written
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, USAGE, Customer, RunningService
 from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
 from tests.support.windows import places
 from tests.support.wire import Wire, chat_head
 
@@ -82,11 +83,13 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service that tells the time by the test's clock; at the end its books must balance."""
     folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, catalogue=CATALOGUE_OF_RACES) as running:
+    with service_by(
+        clock, folder, module_backend.url, catalogue=CATALOGUE_OF_RACES, database_url=store.new_books(folder)
+    ) as running:
         yield running
 
 
@@ -406,9 +409,11 @@ def test_a_plan_that_is_taken_away_serves_no_request_more(service: RunningServic
 # The process and the database
 
 
-def test_counters_and_revocations_survive_a_restart(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
+def test_counters_and_revocations_survive_a_restart(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+) -> None:
     """Credits, windows and revoked keys are rows: after it everything reads as before."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("narrow", balance=7)
         revoked = service.another_key(customer)
         service.provisioning.revoke_key(revoked.key_id)
@@ -423,10 +428,12 @@ def test_counters_and_revocations_survive_a_restart(backend: ScriptedBackend, tm
 
 
 def test_a_limit_is_not_multiplied_by_the_worker_count(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """Two processes share the windows and the credits: forty at once on 3 a minute, sixty at once on 3 credits."""
-    with service_by(clock, tmp_path, backend.url, server="workers = 2") as service:
+    with service_by(
+        clock, tmp_path, backend.url, server="workers = 2", database_url=store.new_books(tmp_path)
+    ) as service:
         limited, poor = service.customer("narrow"), service.customer("three")
         assert statuses(at_once([partial(service.chat, limited)] * 40)) == [200] * 3 + [429] * 37
         assert statuses(at_once([partial(service.chat, poor)] * 60)) == [200] * 3 + [402] * 57
@@ -434,9 +441,13 @@ def test_a_limit_is_not_multiplied_by_the_worker_count(
 
 
 @rows("spec.codes.system_stopped")
-def test_a_malformed_request_keeps_no_slot(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
+def test_a_malformed_request_keeps_no_slot(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+) -> None:
     """With room for two, any number of broken and abandoned ones leave room for two; a third is told to come back."""
-    with service_by(clock, tmp_path, backend.url, server="max_in_flight = 2") as service:
+    with service_by(
+        clock, tmp_path, backend.url, server="max_in_flight = 2", database_url=store.new_books(tmp_path)
+    ) as service:
         customer = service.customer()
         for body in (b"{", b"[]", b"\xff", b"{}", b'{"prompt": 1}', b'{"stream": true}'):
             assert service.post(customer, body).status in (400, 422)
@@ -457,7 +468,7 @@ def test_a_malformed_request_keeps_no_slot(backend: ScriptedBackend, tmp_path: P
 def test_a_database_that_takes_no_writes_serves_nothing(service: RunningService, backend: ScriptedBackend) -> None:
     """503 and not 401 for a good key, nothing asked of the model, nothing free; then all is as before."""
     customer = service.customer("three")
-    with transaction(service.engine):
+    with books_being_written(service):
         assert_refused(service.chat(customer), 503, "system_stopped", counted=False)
     assert backend.received == []
     assert credits_left(service, customer) == (3, 0)

@@ -15,6 +15,7 @@ from tests.support.odd_keys import mistyped
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, USAGE, Answer, Customer, RunningService
 from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
 from tests.support.windows import Places, places
 
 WITH_SMALL_LIMITS = CATALOGUE.replace("requests_per_minute = 500\n", "requests_per_minute = 2\n") + (
@@ -29,11 +30,13 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service whose minutes turn when the test says so."""
     folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, catalogue=WITH_SMALL_LIMITS) as running:
+    with service_by(
+        clock, folder, module_backend.url, catalogue=WITH_SMALL_LIMITS, database_url=store.new_books(folder)
+    ) as running:
         yield running
 
 

@@ -22,6 +22,7 @@ from tests.support.envelopes import assert_plain_error
 from tests.support.processes import has_ended, pass_deadlines, workers
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, USAGE, RunningService
+from tests.support.stores import Store
 from tests.support.windows import Places, places, within_one_minute
 
 WORKERS = 2
@@ -29,9 +30,9 @@ IN_FLIGHT = 6
 
 
 @contextmanager
-def _running(folder: Path, backend: ScriptedBackend, server: str = "") -> Iterator[RunningService]:
+def _running(folder: Path, store: Store, backend: ScriptedBackend, server: str = "") -> Iterator[RunningService]:
     """A service of the test's own; at the end its books must balance, and nothing of it run any more."""
-    with RunningService(folder, backend.url, server=server) as service:
+    with RunningService(folder, backend.url, server=server, database_url=store.new_books(folder)) as service:
         processes = {service.process.pid, *workers(service)}
         yield service
         assert audit_books(service.engine).differences == ()
@@ -39,9 +40,9 @@ def _running(folder: Path, backend: ScriptedBackend, server: str = "") -> Iterat
     wait_until(lambda: all(map(has_ended, processes)))
 
 
-def test_a_restart_keeps_everything(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_a_restart_keeps_everything(store: Store, backend: ScriptedBackend, tmp_path: Path) -> None:
     """Credits, windows, keys and the intake switch are what they were before the stop, which ends with status 0."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
 
         def scenario() -> tuple[bool, list[int], tuple[int, int], Places]:
             customer = service.customer("three", balance=5, limit_per_minute=3)
@@ -62,9 +63,11 @@ def test_a_restart_keeps_everything(backend: ScriptedBackend, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_finishes_what_is_being_served(backend: ScriptedBackend, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_stop_finishes_what_is_being_served(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, number: signal.Signals
+) -> None:
     """No new connection is taken, the requests in flight get their replies, and the status is 0."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
         customer = service.customer("large")
         with held(backend, *[partial(service.chat, customer)] * IN_FLIGHT) as asked:
             service.process.send_signal(number)
@@ -84,9 +87,9 @@ def _listens(port: int) -> bool:
     return True
 
 
-def test_a_worker_that_is_killed_is_replaced(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_replaced(store: Store, backend: ScriptedBackend, tmp_path: Path) -> None:
     """A new one serves soon; what the old one had in flight is swept back after its deadline, and nothing is lost."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
         customer = service.customer("three")
         [worker] = workers(service)
         with held(backend, partial(service.chat, customer)) as [asked]:
@@ -112,9 +115,11 @@ def _is_well(service: RunningService) -> bool:
         return False
 
 
-def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
     """All is killed: the books balance as they are, the holds end after their deadline, and all is as before."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
         customer = service.customer("three", balance=10)
         assert service.chat(customer).status == 200
         calls = [partial(service.chat, customer, model="test/two")] * 4
@@ -134,9 +139,11 @@ def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(backend: Scri
         assert look(service, "SELECT requests, credits FROM daily_usage") == [(1, 1)]
 
 
-def test_workers_do_not_outlive_the_process_that_started_them(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_workers_do_not_outlive_the_process_that_started_them(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
     """When only the first process is killed, its workers finish what they serve and end, and the port is free."""
-    with _running(tmp_path, backend, f"workers = {WORKERS}") as service:
+    with _running(tmp_path, store, backend, f"workers = {WORKERS}") as service:
         customer = service.customer("large")
         pids = workers(service)
         assert len(pids) == WORKERS
@@ -151,9 +158,11 @@ def test_workers_do_not_outlive_the_process_that_started_them(backend: ScriptedB
         assert service.account(customer).used == 2
 
 
-def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
     """The port is never shared by two; the one that comes too late says so, and ends with status 1."""
-    with RunningService(tmp_path, backend.url) as first:
+    with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as first:
         first.stop()
         with (tmp_path / "second.log").open("wb") as log:
             second = subprocess.Popen(
@@ -178,9 +187,11 @@ def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(backend: Sc
 
 
 @pytest.fixture(scope="module")
-def pair(module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def pair(
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
     """A service of two workers; at the end its books must balance."""
-    with _running(tmp_path_factory.mktemp("pair"), module_backend, f"workers = {WORKERS}") as service:
+    with _running(tmp_path_factory.mktemp("pair"), store, module_backend, f"workers = {WORKERS}") as service:
         assert len(workers(service)) == WORKERS
         yield service
 

@@ -6,20 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.books import Books, open_books
-from tests.support.stores import STORES, Store
+from tests.support.stores import Store
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """Run the asynchronous tests on asyncio, as the service does."""
     return "asyncio"
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> Store:
-    """Take each kind of database in turn."""
-    store: Store = request.getfixturevalue(f"{request.param}_store")
-    return store
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ _numbers = count(1)
 
 
 sqlite_only = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-"""For tests that use SQLite's own switches."""
+"""For tests that use SQLite's own switches, or whose claim is not about the books."""
 
 
 def make_topup(credits_: int, **changes: Any) -> Topup:
