@@ -3,9 +3,10 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
@@ -103,9 +104,12 @@ def restartable_server(folder: Path) -> Iterator[RestartableServer]:
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
     with TemporaryDirectory(prefix="tarazu-") as data:
         server = get_server(Path(data) / "postgresql", cleanup_mode="delete")
+        restartable = RestartableServer(server)
         try:
-            yield RestartableServer(server)
+            yield restartable
         finally:
+            with suppress(CalledProcessError):  # it has crashed already
+                restartable.crash()  # an orderly stop writes all databases to disk first, up to a minute of it
             server.cleanup()
 
 
