@@ -16,7 +16,7 @@ import pytest
 
 from tarazu.service.auditing import audit_books
 from tests.support.answers import assert_paid, credits_left, look, read_usage, states_of, statuses
-from tests.support.at_once import at_once, held, wait_until
+from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
 from tests.support.processes import has_ended, pass_deadlines, workers
@@ -41,11 +41,13 @@ def _running(folder: Path, store: Store, backend: ScriptedBackend, server: str =
 
 
 def test_a_restart_keeps_everything(store: Store, backend: ScriptedBackend, tmp_path: Path) -> None:
-    """Credits, windows, keys and the intake switch are what they were before the stop, which ends with status 0."""
+    """Credits, windows, revoked keys and the intake switch are as before the stop, which ends with status 0."""
     with _running(tmp_path, store, backend) as service:
 
         def scenario() -> tuple[bool, list[int], tuple[int, int], Places]:
             customer = service.customer("three", balance=5, limit_per_minute=3)
+            revoked = service.another_key(customer)
+            service.provisioning.revoke_key(revoked.key_id)
             assert_paid(service.chat(customer, model="test/two"), 2, "plan")
             assert_paid(service.chat(customer, model="test/two"), 2, "api_balance")
             before = read_usage(service, customer)
@@ -55,11 +57,11 @@ def test_a_restart_keeps_everything(store: Store, backend: ScriptedBackend, tmp_
             kept = read_usage(service, customer) == before
             answers = [service.chat(customer)]
             service.provisioning.resume_intake()
-            answers += [service.chat(customer), service.chat(customer)]
+            answers += [service.chat(key) for key in (customer, customer, revoked)]
             figures = [answer.status for answer in answers]
             return kept, figures, credits_left(service, customer), places(service, customer)
 
-        assert within_one_minute(scenario) == (True, [503, 200, 429], (0, 3), Places(3, 3))
+        assert within_one_minute(scenario) == (True, [503, 200, 429, 401], (0, 3), Places(3, 3))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -186,52 +188,6 @@ def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(
         assert message in (tmp_path / "second.log").read_text()
 
 
-@pytest.fixture(scope="module")
-def pair(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningService]:
-    """A service of two workers; at the end its books must balance."""
-    with _running(tmp_path_factory.mktemp("pair"), store, module_backend, f"workers = {WORKERS}") as service:
-        assert len(workers(service)) == WORKERS
-        yield service
-
-
-@rows("decisions.rate_limit.1")
-def test_workers_share_the_minute_windows(pair: RunningService, backend: ScriptedBackend) -> None:
-    """A limit of three is three, however many processes count: of 40 at once exactly three are served."""
-
-    def scenario() -> list[int]:
-        customer = pair.customer("narrow")
-        return statuses(at_once([partial(pair.chat, customer)] * 40))
-
-    assert within_one_minute(scenario) == [200] * 3 + [429] * 37
-    assert len(backend.received) % 3 == 0
-
-
-@rows("decisions.credits.2")
-def test_workers_share_the_credits(pair: RunningService, backend: ScriptedBackend) -> None:
-    """Three credits are three replies, whichever processes are asked for them."""
-    customer = pair.customer("three")
-    answers = at_once([partial(pair.chat, customer)] * 40)
-    assert statuses(answers) == [200] * 3 + [402] * 37
-    assert credits_left(pair, customer) == (0, 0)
-    assert len(backend.received) == 3
-
-
-@rows("decisions.order_of_checks.4", "decisions.order_of_checks.6")
-def test_a_revocation_and_a_stop_hold_in_every_worker(pair: RunningService) -> None:
-    """From the next request on, whichever process takes it."""
-    customer = pair.customer()
-    assert statuses([pair.chat(customer) for _ in range(10)]) == [200] * 10
-    pair.provisioning.stop_intake(retry_after_s=7)
-    stopped = [pair.chat(customer) for _ in range(10)]
-    pair.provisioning.resume_intake()
-    assert statuses(stopped) == [503] * 10
-    assert statuses([pair.chat(customer) for _ in range(10)]) == [200] * 10
-    pair.provisioning.revoke_key(customer.key_id)
-    assert statuses([pair.chat(customer) for _ in range(10)]) == [401] * 10
-
-
 NO_ROUTES = (
     "/api",
     "/api/v1",
@@ -255,19 +211,19 @@ WRONG_METHODS = (
 
 @rows("decisions.order_of_checks.1", "decisions.errors.1")
 @pytest.mark.parametrize("path", NO_ROUTES)
-def test_a_path_that_does_not_exist_is_404(pair: RunningService, path: str) -> None:
+def test_a_path_that_does_not_exist_is_404(service: RunningService, path: str) -> None:
     """Before any look at a key: 404 with the plain-string error, for every method."""
     for method in ("GET", "POST", "DELETE"):
-        assert_plain_error(pair.request(method, path), 404)
-    assert_plain_error(pair.get(path, pair.customer()), 404)
+        assert_plain_error(service.request(method, path), 404)
+    assert_plain_error(service.get(path, service.customer()), 404)
 
 
 @rows("decisions.order_of_checks.1", "decisions.errors.1")
 @pytest.mark.parametrize(("method", "path", "allowed"), WRONG_METHODS)
 def test_a_method_that_does_not_exist_is_405_with_allow(
-    pair: RunningService, method: str, path: str, allowed: set[str]
+    service: RunningService, method: str, path: str, allowed: set[str]
 ) -> None:
     """Before any look at a key: 405 with the plain-string error, and the methods that there are."""
-    answer = pair.request(method, path)
+    answer = service.request(method, path)
     assert_plain_error(answer, 405)
     assert {each.strip() for each in answer.headers["allow"].split(",")} == allowed

@@ -39,6 +39,25 @@ def open_files(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
+def clients(pid: int, port: int) -> set[int]:
+    """List the ports from which others are connected to this port of a process, over IPv4."""
+    held = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            held.add(str(file.readlink()))
+    found = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, *others = line.split()
+        inode = others[6]
+        if f"socket:[{inode}]" in held and _port(local) == port:
+            found.add(_port(remote))
+    return found
+
+
+def _port(address: str) -> int:
+    return int(address.partition(":")[2], 16)
+
+
 def peak_bytes(pid: int) -> int:
     """Tell the most memory that a process has ever had."""
     status = Path(f"/proc/{pid}/status").read_text()
