@@ -28,8 +28,8 @@ def postgresql_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postg
         yield PostgresqlStore(url)
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(scope="module", params=STORES)
 def store(request: pytest.FixtureRequest) -> Store:
-    """Take each kind of database in turn."""
+    """Take each kind of database in turn, the whole module on the one and then on the other."""
     store: Store = request.getfixturevalue(f"{request.param}_store")
     return store

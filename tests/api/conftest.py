@@ -1,4 +1,13 @@
-"""What the black-box tests of the API share: a scripted backend and a running service for each module."""
+"""What the black-box tests of the API share: a scripted backend and a running service for each module.
+
+Every module runs twice, with the books in SQLite and in PostgreSQL: its service takes them from `store`. What runs once
+is what the books have no part in, or only one kind of them:
+- test_chat_request_schema, test_docs_page, test_openapi, test_samples: contract and page, without a service.
+- test_contract: two minutes of random requests. That the contract is kept is asked of the one HTTP layer.
+- test_slow_clients, its tests that wait for a time-out: ten seconds each, of the connection alone.
+- test_demo: the demo has a file. test_postgresql: what only a server does.
+- test_intake_and_health, its tests of a full disk: the service's own disk, which has no books with PostgreSQL.
+"""
 
 from collections.abc import Iterator
 
@@ -7,6 +16,7 @@ import pytest
 from tests.support.backend import ScriptedBackend
 from tests.support.service import CATALOGUE, RunningService, checked
 from tests.support.set_clock import NOON, SetClock
+from tests.support.stores import Store
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +41,12 @@ def catalogue() -> str:
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, catalogue: str, tmp_path_factory: pytest.TempPathFactory
+    store: Store, module_backend: ScriptedBackend, catalogue: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
     """A running service for the module; at the end its books must balance, and nothing unforeseen have happened."""
     folder = tmp_path_factory.mktemp("service")
-    with checked(RunningService(folder, module_backend.url, catalogue=catalogue)) as running:
+    url = store.new_books(folder)
+    with checked(RunningService(folder, module_backend.url, catalogue=catalogue, database_url=url)) as running:
         yield running
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.backend import ScriptedBackend
+from tests.support.books import sqlite_only
 from tests.support.service import RunningService
 
 CASES_MIN = 2_000
@@ -20,6 +21,7 @@ HOOKS = Path(__file__).parents[1] / "support/schemathesis_hooks.py"
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 
+@sqlite_only
 @pytest.mark.timeout(TIMEOUT_S)
 def test_every_answer_is_as_the_contract_says(
     service: RunningService, backend: ScriptedBackend, tmp_path: Path

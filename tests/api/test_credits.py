@@ -14,6 +14,7 @@ from tests.support.backend import ScriptedBackend, answers
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, RunningService
 from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
 
 WITH_FREE_PAYG = CATALOGUE.replace(
     'models = ["test/one", "test/two"]\n', 'models = ["test/one", "test/two", "test/free"]\n'
@@ -28,12 +29,19 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service whose process lives in a time zone half a day before that of its books."""
     folder = tmp_path_factory.mktemp("service")
     environ = {"TZ": "Pacific/Kiritimati"}
-    with service_by(clock, folder, module_backend.url, catalogue=WITH_FREE_PAYG, environ=environ) as running:
+    with service_by(
+        clock,
+        folder,
+        module_backend.url,
+        catalogue=WITH_FREE_PAYG,
+        environ=environ,
+        database_url=store.new_books(folder),
+    ) as running:
         yield running
 
 
@@ -321,11 +329,13 @@ def test_the_balance_carries_over(service: RunningService, clock: SetClock) -> N
 
 @rows("decisions.credits.4")
 def test_the_period_is_the_month_in_the_configured_time_zone(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """In Tehran March begins at half past eight in the evening, UTC."""
     catalogue = CATALOGUE.replace("[billing]\n", '[billing]\ntimezone = "Asia/Tehran"\n')
-    with service_by(clock, tmp_path, backend.url, catalogue=catalogue) as service:
+    with service_by(
+        clock, tmp_path, backend.url, catalogue=catalogue, database_url=store.new_books(tmp_path)
+    ) as service:
         customer = service.customer("three")
         clock.set("2026-02-28T20:29:59.999Z")
         assert_paid(service.chat(customer, model="test/two"), 2, "plan")
@@ -385,10 +395,10 @@ def test_a_reply_after_the_month_has_turned_is_paid_by_the_old_month(
 
 @rows("decisions.credits.6", "spec.limits.cost_per_request")
 def test_a_price_change_touches_no_request_that_is_served_meanwhile(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """One that was admitted at 2 is charged 2, while the file says 5 and the service stops for it."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("basic")
         with held(backend, partial(service.chat, customer, model="test/two")) as (asked,):
             _price(service, "test/two", 5)
@@ -403,10 +413,10 @@ def test_a_price_change_touches_no_request_that_is_served_meanwhile(
 
 @rows("decisions.credits.6")
 def test_a_hold_of_a_killed_process_comes_back_at_the_price_of_its_admission(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """Held at 2 by a process that died, it is swept after its deadline, as 2, by one that knows the price as 5."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer(None, balance=10)
         with held(backend, partial(service.chat, customer, model="test/two")) as (asked,):
             service.kill()

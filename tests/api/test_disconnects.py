@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.backend import Behaviour, Exchange, ScriptedBackend, completi
 from tests.support.envelopes import assert_plain_error
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, Customer, RunningService
+from tests.support.stores import Store
 from tests.support.windows import ONE_TAKEN, places
 from tests.support.wire import Wire, chat_head, chunk
 
@@ -185,10 +187,10 @@ def test_whenever_clients_leave_their_credits_are_charged_or_back(
 
 @rows("decisions.reply.4")
 def test_the_charge_is_in_the_books_before_the_first_byte_of_the_reply(
-    backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+    store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
     """With 24 replies on their way, everything is killed at the first byte: each that has begun is charged."""
-    with RunningService(tmp_path_factory.mktemp("killed"), backend.url) as service:
+    with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customers = [service.customer("three") for _ in range(REPLIES)]
         wires = [Wire(service.port) for _ in customers]
         backend.hold()

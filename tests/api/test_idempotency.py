@@ -1,15 +1,17 @@
-"""Idempotency keys: a retry with the same key gets the first reply again, and is charged once."""
+"""Idempotency keys: a retry with the same key gets the first reply again, and is charged once.
+
+Retries that race with the first are in test_races.
+"""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.answers import assert_paid, credits_left, look
-from tests.support.at_once import at_once, held, wait_until
+from tests.support.answers import assert_paid, credits_left, is_replay, look
+from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend, answers, replies, stalls
 from tests.support.envelopes import (
     RATE_LIMIT_HEADERS,
@@ -19,51 +21,35 @@ from tests.support.envelopes import (
 )
 from tests.support.rows import rows
 from tests.support.service import CHAT, Answer, Customer, RunningService
-from tests.support.set_clock import NOON, SetClock, service_by
+from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
 from tests.support.windows import places
 from tests.support.wire import Wire, chat_head
+from tests.support.written import written
 
 BODY = json.dumps({"model": "test/one", "prompt": "Hello"}).encode()
 OTHER_BODY = json.dumps({"model": "test/one", "prompt": "Hello!"}).encode()
 KEY = "2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d"
 DAY_S = 24 * 60 * 60
-AT_ONCE = 20
 HOLD_S = 5 + 30
 """How long after its admission a hold of test/one may be swept."""
 
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
-    """The time of the module's service."""
-    return SetClock(tmp_path_factory.mktemp("clock"))
+pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service that tells the time by the test's clock; at the end its books must balance."""
-    with service_by(clock, tmp_path_factory.mktemp("service"), module_backend.url) as running:
+    folder = tmp_path_factory.mktemp("service")
+    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _noon(clock: SetClock, backend: ScriptedBackend) -> None:
-    """Every test begins at the same time, with a model that answers."""
-    clock.set(NOON)
-    assert backend.received == []
 
 
 def ask(service: RunningService, customer: Customer, body: bytes = BODY, key: str = KEY) -> Answer:
     """Ask for a completion with an idempotency key."""
     return service.post(customer, body, Idempotency_Key=key)
-
-
-def is_replay(answer: Answer) -> bool:
-    """Tell whether the answer is a completion that says it is a replay."""
-    assert answer.status == 200, answer.body
-    assert answer.headers.get("idempotent-replayed") in {None, "true"}
-    return "idempotent-replayed" in answer.headers
 
 
 def kept_keys(service: RunningService, customer: Customer) -> int:
@@ -103,44 +89,6 @@ def test_a_replay_differs_in_headers_alone(service: RunningService) -> None:
     assert first.headers["x-request-id"] != again.headers["x-request-id"]
     assert [each.headers["x-ratelimit-remaining"] for each in (first, again)] == ["1", "0"]
     assert_domain_error(ask(service, customer), 429, "rate_limit_exceeded")
-
-
-@rows("decisions.idempotency.1")
-def test_of_twenty_at_once_one_is_served(service: RunningService, backend: ScriptedBackend) -> None:
-    """One call of the model and one charge; the others are told to wait, or get its reply."""
-    customer = service.customer()
-    backend.hold()
-    with held(backend, *[partial(ask, service, customer)] * AT_ONCE, admitted=1) as asked:
-        wait_until(lambda: sum(each.done() for each in asked) == AT_ONCE - 1)
-        for each in asked:
-            if each.done():
-                assert_plain_error(each.result(), 409)
-                assert each.result().headers["retry-after"] == "1"
-    served = [future.result() for future in asked if future.result().status == 200]
-    assert [is_replay(answer) for answer in served] == [False]
-    after = at_once([partial(ask, service, customer)] * AT_ONCE)
-    assert all(map(is_replay, after))
-    assert {answer.body for answer in after} == {served[0].body}
-    assert len(backend.received) == 1
-    assert credits_left(service, customer) == (999_999, 0)
-    assert places(service, customer).account == 2 * AT_ONCE
-
-
-@rows("decisions.idempotency.1")
-def test_twenty_at_once_with_a_quick_model_over_two_workers(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
-) -> None:
-    """Two processes share the keys: round after round one is served, the others wait or get the same bytes."""
-    with service_by(clock, tmp_path, backend.url, server="workers = 2") as service:
-        customer = service.customer()
-        for number in range(5):
-            got = at_once([partial(ask, service, customer, key=f"round {number}")] * AT_ONCE)
-            assert set(Counter(answer.status for answer in got)) <= {200, 409}
-            good = [answer for answer in got if answer.status == 200]
-            assert [is_replay(answer) for answer in good].count(False) == 1
-            assert len({answer.body for answer in good}) == 1
-        assert len(backend.received) == 5
-        assert credits_left(service, customer) == (999_995, 0)
 
 
 @rows("decisions.idempotency.1", "decisions.idempotency.2")
@@ -293,9 +241,9 @@ def test_a_key_is_kept_for_24_hours(service: RunningService, clock: SetClock) ->
 
 
 @rows("decisions.idempotency.1")
-def test_replays_survive_a_restart(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
+def test_replays_survive_a_restart(store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
     """The reply is in the books, as durable as its charge: also when everything is killed."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("three")
         first = ask(service, customer)
         service.kill()
@@ -307,10 +255,10 @@ def test_replays_survive_a_restart(backend: ScriptedBackend, tmp_path: Path, clo
 
 @rows("decisions.idempotency.1")
 def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
     """Until the sweep the key says that its request runs; then the retry is served."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("three")
         backend.behaviour = stalls
         with Wire(service.port) as wire:
@@ -327,15 +275,17 @@ def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
 
 
 @rows("decisions.idempotency.1")
-def test_no_reply_is_stored_without_the_header(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
+def test_no_reply_is_stored_without_the_header(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+) -> None:
     """The books hold the text of a reply only for a request with a key, and the prompt never."""
-    with service_by(clock, tmp_path, backend.url) as service:
+    with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer()
         backend.behaviour = replies("canary of a plain reply")
         assert service.chat(customer, "canary of a prompt").status == 200
         backend.behaviour = replies("canary of a kept reply")
         assert ask(service, customer, b'{"prompt": "canary of a prompt"}').status == 200
-        books = b"".join(path.read_bytes() for path in tmp_path.glob("tarazu.db*"))
+        books = written(service)
         found = [canary in books for canary in (b"canary of a plain", b"canary of a prompt", b"canary of a kept reply")]
         assert found == [False, False, True]
 

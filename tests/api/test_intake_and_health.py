@@ -7,6 +7,7 @@ import pytest
 from tests.support.answers import assert_refused, credits_left, look
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import Behaviour, ScriptedBackend, replies, resets
+from tests.support.books import sqlite_only
 from tests.support.envelopes import assert_domain_error
 from tests.support.processes import books_being_written, books_out_of_reach, no_room_on_disk, pass_deadlines, workers
 from tests.support.rows import rows
@@ -134,6 +135,7 @@ def test_a_reply_that_cannot_be_charged_is_not_sent(service: RunningService, bac
     assert service.chat(customer).status == 200
 
 
+@sqlite_only
 @rows("decisions.reply.5", "spec.codes.system_stopped")
 def test_while_the_disk_takes_nothing_nothing_is_served(service: RunningService, backend: ScriptedBackend) -> None:
     """Neither the books nor the log can be written: 503 for each, and a reply as soon as there is room again."""
@@ -148,6 +150,7 @@ def test_while_the_disk_takes_nothing_nothing_is_served(service: RunningService,
     assert workers(service) == [worker]
 
 
+@sqlite_only
 @rows("decisions.reply.4", "spec.codes.rule_2")
 @pytest.mark.parametrize(("behaviour", "status"), [(replies(), 503), (resets, 502)], ids=["reply", "failed try"])
 def test_what_the_books_could_not_take_is_swept_back_later(

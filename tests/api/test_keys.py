@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from tarazu.store.engine import transaction
 from tests.support.answers import assert_refused, look, read_usage
 from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.odd_keys import key_with_another_secret, mistyped, unknown_key
+from tests.support.processes import books_being_written
 from tests.support.rows import rows
 from tests.support.service import BACKEND_KEY, MODELS, USAGE, Customer, RunningService
 from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
+from tests.support.written import written
 
 SHAPE = re.compile(r"trz_([0-9A-Za-z]{12})([0-9A-Za-z]{32})([0-9A-Za-z]{6})")
 """Prefix, public id, secret and checksum: what a secret scanner looks for."""
@@ -29,10 +31,11 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service that tells the time by the test's clock."""
-    with service_by(clock, tmp_path_factory.mktemp("service"), module_backend.url) as running:
+    folder = tmp_path_factory.mktemp("service")
+    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
         yield running
 
 
@@ -68,7 +71,7 @@ def test_a_mistyped_key_is_refused_without_a_look_up(service: RunningService) ->
     customer = service.customer()
     wrong = Customer(customer.account_id, customer.key_id, mistyped(customer.secret))
     with ThreadPoolExecutor(1) as pool:
-        with transaction(service.engine):
+        with books_being_written(service):
             good = pool.submit(service.chat, customer)
             assert_refused(service.chat(wrong), 401, "invalid_api_key", counted=False)
             assert not good.done()
@@ -88,7 +91,7 @@ def test_a_well_formed_key_that_is_unknown_is_refused(service: RunningService) -
 
 @rows("decisions.keys.1")
 def test_only_a_sha_256_of_the_secret_is_stored(service: RunningService) -> None:
-    """The row holds the digest of the 32 characters, and no file of the service holds them, used or not."""
+    """The row holds the digest of the 32 characters, and nothing written by the service holds them, used or not."""
     customer = service.customer()
     issued = _create(service, customer, "--name", "laptop")
     used, unused = customer.secret, issued["secret"]
@@ -96,7 +99,7 @@ def test_only_a_sha_256_of_the_secret_is_stored(service: RunningService) -> None
     for secret, key_id in ((used, customer.key_id), (unused, issued["id"])):
         part = secret[16:48]
         assert look(service, "SELECT digest FROM keys WHERE id = :id", id=key_id) == [(sha256(part.encode()).digest(),)]
-        assert _files_with(service, part) == []
+        assert part.encode() not in written(service)
 
 
 @rows("decisions.keys.1")
@@ -135,7 +138,7 @@ def test_no_secret_and_no_prompt_is_in_any_file(service: RunningService, backend
     service.post(customer, b"body-canary-0a3c")
     service.get(USAGE, Customer(customer.account_id, customer.key_id, mistyped(customer.secret)))
     for canary in ("reply-canary-2b7e", "prompt-canary-91d4", "body-canary-0a3c", customer.secret[16:48], BACKEND_KEY):
-        assert _files_with(service, canary) == []
+        assert canary.encode() not in written(service)
 
 
 # What a key has
@@ -334,10 +337,3 @@ def _customer(customer: Customer, issued: Any) -> Customer:
 
 def _get_usage(service: RunningService, secret: str) -> Any:
     return service.request("GET", USAGE, headers={"Authorization": f"Bearer {secret}"})
-
-
-def _files_with(service: RunningService, text: str) -> list[str]:
-    """List the files of the service's folder, database, journal and log among them, that hold the text."""
-    files = [path for path in service.folder.iterdir() if path.is_file()]
-    assert {"tarazu.db", "tarazu.db-wal", "serve.log"} <= {path.name for path in files}
-    return [path.name for path in files if text.encode() in path.read_bytes()]

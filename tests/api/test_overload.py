@@ -16,6 +16,7 @@ from tests.support.envelopes import assert_domain_error
 from tests.support.processes import peak_bytes, workers
 from tests.support.rows import rows
 from tests.support.service import MODELS, USAGE, Customer, RunningService, checked
+from tests.support.stores import Store
 from tests.support.windows import NONE_TAKEN, places
 from tests.support.wire import Wire, chat_head
 
@@ -30,10 +31,14 @@ MEMORY_BYTES_MAX = 384 * 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def service(module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def service(
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
     """A service that carries four completions at once; at the end its books must balance."""
     folder = tmp_path_factory.mktemp("service")
-    with checked(RunningService(folder, module_backend.url, server=f"max_in_flight = {MAX_IN_FLIGHT}")) as running:
+    server = f"max_in_flight = {MAX_IN_FLIGHT}"
+    url = store.new_books(folder)
+    with checked(RunningService(folder, module_backend.url, server=server, database_url=url)) as running:
         yield running
 
 

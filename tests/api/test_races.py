@@ -1,41 +1,40 @@
-"""What users of such services report, made to happen: races for credits, holds that leak, changes in mid-flight.
+"""Races that users of such services report, made to happen in four processes at once: credits, limits, changes.
 
-Each test is named after a row of the faults seen in the field. Their other rows are in the modules of their noun:
-limits in test_rate_limit, listings in test_models, the turn of the month and killed processes in test_credits.
+Each test is named after the fault. Requests go over lines, each to a process that is known, so that every process has
+its share of every race. Chance decides nothing but the order.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from random import Random
 
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
-from tarazu.store.engine import transaction
-from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage, states_of, statuses
-from tests.support.at_once import at_once, held, wait_until
-from tests.support.backend import (
-    EVENT_TIMEOUT_S,
-    Behaviour,
-    ScriptedBackend,
-    answers,
-    closes_in_body,
-    replies,
-    resets,
-    resets_in_body,
-    stalls,
-    stalls_in_body,
+from tests.support.answers import (
+    assert_paid,
+    assert_refused,
+    credits_left,
+    is_replay,
+    read_usage,
+    states_of,
+    statuses,
 )
+from tests.support.at_once import Call, at_once, held, wait_until
+from tests.support.backend import EVENT_TIMEOUT_S, ScriptedBackend, answers
+from tests.support.envelopes import assert_plain_error
+from tests.support.four_processes import PROCESSES, FourProcesses, Line, four_processes
 from tests.support.rows import rows
-from tests.support.service import CATALOGUE, USAGE, Customer, RunningService
-from tests.support.set_clock import SetClock, service_by
-from tests.support.windows import places
-from tests.support.wire import Wire, chat_head
+from tests.support.service import CATALOGUE, USAGE, Answer, Customer, RunningService
+from tests.support.set_clock import SetClock
+from tests.support.stores import Store
+from tests.support.windows import Places, places
+from tests.support.wire import chat_head
 
 CATALOGUE_OF_RACES = (
     CATALOGUE
@@ -44,6 +43,10 @@ CATALOGUE_OF_RACES = (
 monthly_credits = 1
 requests_per_minute = 100000
 
+[plans.once]
+monthly_credits = 1000
+requests_per_minute = 1
+
 [models."test/slow"]
 credits = 2
 timeout_s = 60
@@ -51,46 +54,59 @@ timeout_s = 60
 kind = "openai"
 url = "BACKEND"
 model = "slow"
-
-[models."test/nowhere"]
-credits = 2
-timeout_s = 5
-[[models."test/nowhere".backends]]
-kind = "openai"
-url = "http://127.0.0.1:9/v1"
-model = "nobody listens"
-
-[models."test/second"]
-credits = 2
-timeout_s = 5
-[[models."test/second".backends]]
-kind = "openai"
-url = "http://127.0.0.1:9/v1"
-model = "nobody listens"
-[[models."test/second".backends]]
-kind = "openai"
-url = "BACKEND"
-model = "second"
 """
 )
+LINES = 60
 SLOW_HOLD_S = 60 + 30
 """How long after its admission a hold of test/slow may be swept."""
+FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
+NEXT_MINUTE = "2026-02-10T12:01:00Z"
 BODY = b'{"prompt": "Hello"}'
 
 pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
-def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
-    """A running service that tells the time by the test's clock; at the end its books must balance."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, catalogue=CATALOGUE_OF_RACES) as running:
-        yield running
+def four(
+    store: Store, module_backend: ScriptedBackend, clock: SetClock, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FourProcesses]:
+    """The four processes; at the end their books must balance."""
+    folder = tmp_path_factory.mktemp("four")
+    with four_processes(clock, store, folder, module_backend.url, catalogue=CATALOGUE_OF_RACES) as four:
+        yield four
+
+
+@pytest.fixture
+def lines(four: FourProcesses) -> Iterator[list[Line]]:
+    """Sixty lines, fifteen to each process in turn."""
+    with four.lines(LINES // PROCESSES) as lines:
+        yield lines
+
+
+@pytest.fixture
+def service(four: FourProcesses) -> RunningService:
+    """The service through whose books the test acts and looks."""
+    return four.first
+
+
+def shared(lines: Sequence[Line], *customers: Customer) -> list[Call]:
+    """Make the calls by which the customers share the lines, each having as many to every process."""
+    share = len(lines) // len(customers)
+    assert share % PROCESSES == 0
+    return [partial(line.chat, customers[place // share]) for place, line in enumerate(lines[: share * len(customers)])]
 
 
 # Parallel calls overdraw the balance
+
+
+@rows("decisions.credits.2")
+def test_what_one_process_has_charged_every_process_shows(service: RunningService, lines: list[Line]) -> None:
+    """There is one number, in one place."""
+    customer = service.customer("three")
+    for line in lines[:3]:
+        assert_paid(line.chat(customer), 1, "plan")
+    for line in lines[:PROCESSES]:
+        assert read_usage(line, customer)["api_credits"] == {"used": 3, "limit": 3, "remaining": 0}
 
 
 @rows("decisions.credits.2")
@@ -98,13 +114,13 @@ def service(
     ("plan", "balance", "code"),
     [("three", 0, "api_credits_exhausted"), (None, 3, "upgrade_required"), ("one", 2, "api_credits_exhausted")],
 )
-def test_sixty_requests_at_once_over_five_keys_on_three_credits(
-    service: RunningService, backend: ScriptedBackend, plan: str | None, balance: int, code: str
+def test_parallel_calls_over_five_keys_do_not_overdraw_three_credits(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend, plan: str | None, balance: int, code: str
 ) -> None:
-    """Exactly 3 replies and 57 times 402, from quota, balance or both; what is in flight is spent already."""
+    """Of 60 exactly 3 are served, from quota, balance or both; what is in flight is spent already."""
     customer = service.customer(plan, balance=balance)
     keys = [customer, *(service.another_key(customer) for _ in range(4))]
-    with held(backend, *(partial(service.chat, key) for key in keys * 12), admitted=3) as asked:
+    with held(backend, *shared(lines, *keys), admitted=3) as asked:
         refused = [future.result() for future in islice(as_completed(asked, EVENT_TIMEOUT_S), 57)]
         assert credits_left(service, customer) == (0, 0)
     for answer in refused:
@@ -118,351 +134,331 @@ def test_sixty_requests_at_once_over_five_keys_on_three_credits(
     assert states_of(service, customer) == ["charged"] * 3
 
 
-def test_sixty_requests_at_once_whose_model_fails_bring_every_credit_back(
-    service: RunningService, backend: ScriptedBackend
+def test_parallel_calls_whose_model_fails_bring_every_credit_back(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
 ) -> None:
     """Each is 502 or 402, however holds and returns cross; in the end the three credits are there."""
     backend.behaviour = answers(b"broken", status=500)
     customer = service.customer("three")
-    found = at_once([partial(service.chat, customer)] * 60)
+    found = at_once(shared(lines, customer))
     assert set(statuses(found)) <= {402, 502}
     assert statuses(found).count(502) >= 3
-    assert credits_left(service, customer) == (3, 0)
+    wait_until(lambda: credits_left(service, customer) == (3, 0))
     assert set(states_of(service, customer)) == {"released"}
 
 
-def test_top_ups_and_charges_at_once_lose_nothing(service: RunningService) -> None:
-    """Twenty requests and ten payments on one balance: each counts, once."""
+def test_top_ups_and_charges_at_once_lose_nothing(service: RunningService, lines: list[Line]) -> None:
+    """Twenty requests and ten payments on one balance: nothing is read by one and written over by another."""
     customer = service.customer(None, balance=20)
 
     def pay(number: int) -> None:
         service.provisioning.add_credit(customer.account_id, 5, reference=f"{number} of {customer.account_id}")
 
-    def chat() -> None:
-        assert_paid(service.chat(customer), 1, "api_balance")
+    def chat(line: Line) -> None:
+        assert_paid(line.chat(customer), 1, "api_balance")
 
-    calls: list[Callable[[], None]] = [chat] * 20
+    calls: list[Callable[[], None]] = [partial(chat, line) for line in lines[:20]]
     calls += [partial(pay, number) for number in range(10)]
     at_once(calls)
     assert credits_left(service, customer) == (0, 50)
 
 
-def test_the_same_top_up_posted_eight_times_at_once_counts_once(service: RunningService) -> None:
-    """The reference is unique under a race too, and only one of the posts says that it has added."""
+def test_the_same_top_up_posted_at_once_counts_once(service: RunningService) -> None:
+    """By eight processes: the reference is unique, and only one of them says that it has added."""
     customer = service.customer(None)
 
     def top_up() -> bool:
-        return service.provisioning.add_credit(customer.account_id, 40, reference=f"once {customer.account_id}")[1]
+        done = service.run("credit", "add", customer.account_id, "40", "--reference", customer.account_id, "--json")
+        assert done.returncode == 0, done.stderr
+        added: bool = json.loads(done.stdout)["added"]
+        return added
 
     assert sorted(at_once([top_up] * 8)) == [False] * 7 + [True]
     assert credits_left(service, customer) == (0, 40)
 
 
-def test_big_accounts_are_held_too(service: RunningService, backend: ScriptedBackend) -> None:
-    """Nobody is trusted: the credits of the biggest balance are taken before the model is asked."""
+def test_big_accounts_are_held_too(service: RunningService, lines: list[Line], backend: ScriptedBackend) -> None:
+    """Nobody is trusted: the credits of the biggest balance are taken before the model is asked, in every process."""
     customer = service.customer(None, balance=BALANCE_MAX)
-    with held(backend, partial(service.chat, customer)) as (asked,):
-        assert credits_left(service, customer) == (0, BALANCE_MAX - 1)
-        assert states_of(service, customer) == ["held"]
-    assert_paid(asked.result(), 1, "api_balance")
+    with held(backend, *shared(lines[:PROCESSES], customer)) as asked:
+        assert credits_left(service, customer) == (0, BALANCE_MAX - PROCESSES)
+        assert states_of(service, customer) == ["held"] * PROCESSES
+    for future in asked:
+        assert_paid(future.result(), 1, "api_balance")
 
 
 # The first requests race past the limit
 
 
 @rows("spec.limits.monthly_api_credits")
-def test_eight_first_calls_of_a_new_account_on_a_quota_of_one(
-    service: RunningService, backend: ScriptedBackend
+def test_the_first_calls_of_a_new_account_do_not_pass_a_quota_of_one(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
 ) -> None:
-    """One reply, though there was no row of it before."""
+    """Of eight one is served, though there was no row of it before."""
     customer = service.customer("one")
-    with held(backend, *[partial(service.chat, customer)] * 8, admitted=1) as asked:
+    with held(backend, *shared(lines[:8], customer), admitted=1) as asked:
         pass
     assert statuses([future.result() for future in asked]) == [200] + [402] * 7
     assert credits_left(service, customer) == (0, 0)
 
 
 @rows("spec.limits.monthly_api_credits")
-def test_eight_first_calls_of_a_new_month_on_a_quota_of_one(
-    service: RunningService, backend: ScriptedBackend, clock: SetClock
+def test_the_first_calls_of_a_new_month_do_not_pass_a_quota_of_one(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend, clock: SetClock
 ) -> None:
-    """One reply: the month turns once, under the first of them."""
+    """Of eight one is served: the month turns once, under the first of them."""
     customer = service.customer("one")
     assert statuses([service.chat(customer) for _ in range(2)]) == [200, 402]
-    clock.set("2026-03-01T00:00:00Z")
-    with held(backend, *[partial(service.chat, customer)] * 8, admitted=1) as asked:
+    clock.set(FIRST_OF_MARCH)
+    with held(backend, *shared(lines[:8], customer), admitted=1) as asked:
         pass
     assert statuses([future.result() for future in asked]) == [200] + [402] * 7
     assert read_usage(service, customer)["api_credits"] == {"used": 1, "limit": 1, "remaining": 0}
 
 
-def test_overlapping_accounts_settle_without_deadlock(service: RunningService) -> None:
-    """Ten accounts, eight requests each, all at once: every one is served, every account charged its own."""
-    customers = [service.customer("basic") for _ in range(10)]
-    found = at_once([partial(service.chat, customer) for customer in customers * 8])
-    assert statuses(found) == [200] * 80
-    assert [credits_left(service, customer) for customer in customers] == [(2, 0)] * 10
-
-
-# Holds leak
-
-
-@rows("spec.codes.rule_2")
-@pytest.mark.parametrize(
-    ("model", "behaviour"),
-    [
-        pytest.param("test/nowhere", replies(), id="connection refused"),
-        pytest.param("test/hasty", stalls, id="stalls"),
-        pytest.param("test/hasty", stalls_in_body, id="stalls in the body"),
-        pytest.param("test/two", closes_in_body, id="closes in the body"),
-        pytest.param("test/two", resets, id="resets"),
-        pytest.param("test/two", resets_in_body, id="resets in the body"),
-    ],
-)
-def test_a_hold_does_not_leak_when_the_backend_fails(
-    service: RunningService, backend: ScriptedBackend, model: str, behaviour: Behaviour
+@rows("decisions.credits.4")
+def test_the_month_turns_at_once_in_every_process(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend, clock: SetClock
 ) -> None:
-    """Three in a row: each ends in a release, and the fourth, with a model that works, is served."""
-    backend.behaviour = behaviour
+    """Processes that have served the old month show the new one, and serve its quota once, old requests aside."""
     customer = service.customer("three")
-    for _ in range(3):
-        assert_refused(service.chat(customer, model=model), 502, "upstream_error")
-    assert credits_left(service, customer) == (3, 0)
-    assert states_of(service, customer) == ["released"] * 3
-    backend.reset()
-    assert_paid(service.chat(customer), 1, "plan")
+    old, others = lines[:3], lines[PROCESSES:]
+    with held(backend, *[partial(line.chat, customer, "Late") for line in old], only="Late") as late:
+        assert statuses(at_once(shared(lines[PROCESSES : 2 * PROCESSES], customer))) == [402] * PROCESSES
+        clock.set(FIRST_OF_MARCH)
+        for line in others[:PROCESSES]:
+            usage = read_usage(line, customer)
+            assert (usage["period"], usage["api_credits"]["remaining"]) == ("2026-03", 3)
+        assert statuses(at_once(shared(others, customer))) == [200] * 3 + [402] * 53
+    assert statuses([future.result() for future in late]) == [200] * 3
+    assert read_usage(service, customer)["api_credits"] == {"used": 3, "limit": 3, "remaining": 0}
 
 
-def test_a_hold_ends_once_though_the_reply_comes_after_its_sweep(
-    service: RunningService, backend: ScriptedBackend, clock: SetClock
+# Ends of holds get lost, or come twice
+
+
+def test_overlapping_accounts_settle_without_deadlock(service: RunningService, lines: list[Line]) -> None:
+    """Sixty callers go through ten accounts, each in an order of its own: all are served and charged, none is stuck."""
+    customers = [service.customer(balance=100) for _ in range(10)]
+
+    def ask(line: Line, place: int) -> list[Answer]:
+        return [line.chat(customer) for customer in Random(place).sample(customers, 10)]  # noqa: S311 - an order
+
+    found = at_once([partial(ask, line, place) for place, line in enumerate(lines)])
+    assert {answer.status for of_a_line in found for answer in of_a_line} == {200}
+    assert [service.account(customer).used for customer in customers] == [LINES] * 10
+
+
+def test_a_hold_ends_once_though_its_reply_comes_after_its_sweep(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend, clock: SetClock
 ) -> None:
-    """Swept after its deadline, its credits are back; the late reply is no longer given, and changes nothing."""
-    customer = service.customer("one", balance=10)
-    with held(backend, partial(service.chat, customer, model="test/slow")) as (asked,):
-        assert credits_left(service, customer) == (1, 8)
+    """Two of each process are swept after their deadline, by any process; their late replies change nothing."""
+    customer = service.customer("one", balance=100)
+    calls = [partial(line.chat, customer, model="test/slow") for line in lines[:8]]
+    with held(backend, *calls) as asked:
+        assert credits_left(service, customer) == (1, 84)
         clock.advance(SLOW_HOLD_S + 1)
-        wait_until(lambda: credits_left(service, customer) == (1, 10))
-    assert_refused(asked.result(), 502, "upstream_error")
-    assert credits_left(service, customer) == (1, 10)
-    assert states_of(service, customer) == ["swept"]
+        wait_until(lambda: credits_left(service, customer) == (1, 100))
+    for future in asked:
+        assert_refused(future.result(), 502, "upstream_error")
+    assert credits_left(service, customer) == (1, 100)
+    assert states_of(service, customer) == ["swept"] * 8
 
 
-@rows("spec.codes.upstream_error")
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"null", id="null"),
-        pytest.param(b"<html><body>Welcome</body></html>", id="html"),
-        pytest.param(b'{"choices": []}', id="no choice"),
-        pytest.param(b'{"choices": [{"message": {"role": "assistant", "content": null}}]}', id="null text"),
-        pytest.param(b'{"choices": [{"message": {"role": "assistant", "content": " \\n"}}]}', id="blank text"),
-    ],
-)
-def test_an_empty_null_or_html_reply_with_status_200_is_not_charged(
-    service: RunningService, backend: ScriptedBackend, body: bytes
+@rows("decisions.idempotency.1")
+def test_a_request_sent_again_while_it_runs_is_charged_once(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
 ) -> None:
-    """502, and the credits are back."""
-    backend.behaviour = answers(body)
-    customer = service.customer("three")
-    assert_refused(service.chat(customer), 502, "upstream_error")
-    assert credits_left(service, customer) == (3, 0)
-
-
-@rows("decisions.reply.4")
-def test_a_client_that_leaves_pays_nothing_and_its_backend_call_is_cancelled(
-    service: RunningService, backend: ScriptedBackend
-) -> None:
-    """It does not run on for nobody: the backend sees its end long before the model's time-out of a minute."""
-    backend.behaviour = stalls
-    customer = service.customer("three")
-    body = b'{"prompt": "Hello", "model": "test/slow"}'
-    with Wire(service.port) as wire:
-        wire.send(chat_head(customer, f"Content-Length: {len(body)}") + body)
-        backend.wait_for_requests(1)
-        assert credits_left(service, customer) == (1, 0)
-    backend.wait_for_leaving()
-    wait_until(lambda: credits_left(service, customer) == (3, 0))
-    assert states_of(service, customer) == ["released"]
-
-
-@rows("decisions.reply.4")
-def test_a_client_that_leaves_after_the_first_byte_has_paid(service: RunningService) -> None:
-    """The charge is in the books before the reply is on its way, and stays there."""
-    customer = service.customer("three")
-    with Wire(service.port) as wire:
-        wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY)
-        assert wire.socket.recv(1) == b"H"
-        assert states_of(service, customer) == ["charged"]
-    assert credits_left(service, customer) == (2, 0)
-    assert states_of(service, customer) == ["charged"]
-
-
-def test_backend_tries_are_one_request_and_one_charge(service: RunningService, backend: ScriptedBackend) -> None:
-    """The first backend refuses, the second replies: one row, two tries in it, the price once."""
-    customer = service.customer("three")
-    assert_paid(service.chat(customer, model="test/second"), 2, "plan")
+    """Of eight with one idempotency key one is served, the others are told to wait; later all get its reply."""
+    customer = service.customer()
+    calls = [partial(line.post, customer, BODY, Idempotency_Key="the same") for line in lines[:8]]
+    with held(backend, *calls, admitted=1) as asked:
+        for future in islice(as_completed(asked, EVENT_TIMEOUT_S), 7):
+            assert_plain_error(future.result(), 409)
+            assert future.result().headers["retry-after"] == "1"
+    [served] = [future.result() for future in asked if future.result().status == 200]
+    assert not is_replay(served)
+    after = at_once(calls)
+    assert all(map(is_replay, after))
+    assert {answer.body for answer in after} == {served.body}
     assert len(backend.received) == 1
-    query = "SELECT state, credits, tries FROM requests WHERE account_id = :id"
-    assert look(service, query, id=customer.account_id) == [("charged", 2, 2)]
-    assert credits_left(service, customer) == (1, 0)
+    assert credits_left(service, customer) == (999_999, 0)
+    assert places(service, customer).account == 16
 
 
-@pytest.mark.parametrize(
-    "usage",
-    [
-        {"prompt_tokens": -5, "completion_tokens": -1_000_000},
-        {"prompt_tokens": float("nan"), "completion_tokens": float("inf")},
-        {"prompt_tokens": "many", "completion_tokens": [1]},
-        {"prompt_tokens": 10**30, "completion_tokens": 10**18},
-        {"credits": 0, "billing_source": "nobody", "total_tokens": -1},
-        [],
-        "free of charge",
-    ],
-    ids=str,
-)
-def test_hostile_usage_from_a_backend_moves_no_money(
-    service: RunningService, backend: ScriptedBackend, usage: Any
+@rows("decisions.idempotency.1")
+def test_a_request_sent_again_at_once_is_charged_once(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
 ) -> None:
-    """The price is the price, and the figures shown are sensible ones."""
-    backend.behaviour = replies("Hello there.", usage)
-    customer = service.customer("three")
-    answer = service.chat(customer)
-    if answer.status == 200:  # NaN is no JSON: then the whole reply is not valid
-        assert_paid(answer, 1, "plan")
-        shown = answer.json["usage"]
-        assert 0 < shown["prompt_tokens"] < 100
-        assert 0 < shown["completion_tokens"] < 100
-        assert shown["total_tokens"] == shown["prompt_tokens"] + shown["completion_tokens"]
-        assert credits_left(service, customer) == (2, 0)
-    else:
-        assert "NaN" in json.dumps(usage)
-        assert_refused(answer, 502, "upstream_error")
-        assert credits_left(service, customer) == (3, 0)
+    """Round after round with a model that is quick: one of twenty is served, the others wait or get the same bytes."""
+    customer = service.customer()
+    for number in range(5):
+        calls = [partial(line.post, customer, BODY, Idempotency_Key=f"round {number}") for line in lines[:20]]
+        found = at_once(calls)
+        assert set(statuses(found)) <= {200, 409}
+        good = [answer for answer in found if answer.status == 200]
+        assert [is_replay(answer) for answer in good].count(False) == 1
+        assert len({answer.body for answer in good}) == 1
+    assert len(backend.received) == 5
+    assert credits_left(service, customer) == (999_995, 0)
+
+
+# Limits
+
+
+@rows("decisions.rate_limit.1", "spec.limits.requests_per_minute")
+def test_a_limit_is_not_multiplied_by_the_number_of_processes(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
+) -> None:
+    """Of 60 over three keys on 3 a minute exactly 3 are served; the others are refused while these still run."""
+    customer = service.customer("narrow")
+    keys = [customer, *(service.another_key(customer) for _ in range(2))]
+    with held(backend, *shared(lines, *keys), admitted=3) as asked:
+        refused = [future.result() for future in islice(as_completed(asked, EVENT_TIMEOUT_S), 57)]
+    found = [future.result() for future in asked]
+    assert statuses(refused) == [429] * 57
+    assert statuses(found) == [200] * 3 + [429] * 57
+    assert sorted(remaining(answer) for answer in found) == [0] * 58 + [1, 2]
+    assert len(backend.received) == 3
+    assert credits_left(service, customer) == (997, 0)
+
+
+@rows("decisions.rate_limit.1")
+def test_a_limit_of_one_serves_one_of_eight(service: RunningService, lines: list[Line]) -> None:
+    """Not none and not two; what is left is nought for each, and never less."""
+    customer = service.customer("once")
+    found = at_once(shared(lines[:8], customer))
+    assert statuses(found) == [200] + [429] * 7
+    assert [remaining(answer) for answer in found] == [0] * 8
+    assert read_usage(service, customer)["rate_limit"]["remaining"] == 0
+
+
+@rows("decisions.rate_limit.1")
+def test_the_first_calls_of_a_minute_do_not_race_for_its_window(
+    service: RunningService, lines: list[Line], clock: SetClock
+) -> None:
+    """Of 60 in a new minute exactly 3 are served, as in the one before."""
+    customer = service.customer("narrow")
+    for minute in (None, NEXT_MINUTE):
+        if minute is not None:
+            clock.set(minute)
+        assert statuses(at_once(shared(lines, customer))) == [200] * 3 + [429] * 57
+
+
+@rows("decisions.rate_limit.1")
+def test_two_limits_are_kept_at_once(service: RunningService, lines: list[Line]) -> None:
+    """A key with 1 a minute serves 1 at most, the account 3; what one limit refuses takes nothing of the other."""
+    customer = service.customer("narrow")
+    key = service.another_key(customer, limit_per_minute=1)
+    found = at_once(shared(lines[:56], customer, key))
+    assert statuses(found) == [200] * 3 + [429] * 53
+    by_key = [answer.status for answer in found[28:]].count(200)
+    assert by_key <= 1
+    assert places(service, key) == Places(account=3, key=by_key)
+
+
+@rows("spec.codes.system_stopped")
+def test_a_malformed_request_keeps_no_slot(
+    store: Store, backend: ScriptedBackend, clock: SetClock, tmp_path: Path
+) -> None:
+    """Broken and abandoned ones leave room for two in each process that has it; a third is told to come back."""
+    with (
+        four_processes(clock, store, tmp_path, backend.url, server="max_in_flight = 2") as four,
+        four.lines(6) as lines,
+    ):
+        customer = four.first.customer()
+        abandoned, kept = lines[: 3 * PROCESSES], lines[3 * PROCESSES :]
+        broken = (b"{", b"[]", b"\xff", b"{}", b'{"prompt": 1}', b'{"stream": true}')
+        for body in broken:
+            for line in kept[:PROCESSES]:
+                assert line.post(customer, body).status in {400, 422}
+        for taken, line in enumerate(abandoned, len(broken) * PROCESSES + 1):
+            line.socket.sendall(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY[:5])
+            line.close()
+            wait_until(partial(_has_taken, four.first, customer, taken))
+        assert [credits_left(line, customer) for line in kept[:PROCESSES]] == [(1_000_000, 0)] * PROCESSES
+        with held(backend, *shared(kept[: 2 * PROCESSES], customer)) as asked:
+            for line in kept[2 * PROCESSES :]:
+                assert_refused(line.chat(customer), 503, "system_stopped", counted=False)
+        assert statuses([future.result() for future in asked]) == [200] * 2 * PROCESSES
+        assert four.first.account(customer).used == 2 * PROCESSES
+
+
+def _has_taken(service: RunningService, customer: Customer, number: int) -> bool:
+    return places(service, customer).account == number
 
 
 # Changes while requests are in flight
 
 
 @rows("decisions.order_of_checks.4")
-def test_a_revoked_key_works_for_no_request_more(service: RunningService, backend: ScriptedBackend) -> None:
-    """What is in flight is served and paid; every request from then on is refused, however many come at once."""
-    customer = service.customer("basic")
-    with held(backend, *[partial(service.chat, customer)] * 3) as asked:
+def test_a_revoked_key_works_in_no_process_more(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
+) -> None:
+    """What is in flight is served and paid; every request from then on is refused, wherever it goes."""
+    customer = service.customer()
+    with held(backend, *shared(lines[:PROCESSES], customer)) as asked:
         service.provisioning.revoke_key(customer.key_id)
-        for answer in at_once([partial(service.chat, customer)] * 10):
+        later = lines[PROCESSES:]
+        for answer in at_once(shared(later, customer)) + [line.get(USAGE, customer) for line in later[:PROCESSES]]:
             assert_refused(answer, 401, "invalid_api_key", counted=False)
-        assert_refused(service.get(USAGE, customer), 401, "invalid_api_key", counted=False)
     for future in asked:
         assert_paid(future.result(), 1, "plan")
-    assert service.account(customer).used == 3
+    assert service.account(customer).used == PROCESSES
 
 
 @rows("decisions.order_of_checks.5")
 @pytest.mark.parametrize("status", [AccountStatus.BLOCKED, AccountStatus.INACTIVE, AccountStatus.UNVERIFIED])
-def test_a_blocked_account_gets_no_request_more(
-    service: RunningService, backend: ScriptedBackend, status: AccountStatus
+def test_a_blocked_account_is_served_in_no_process_more(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend, status: AccountStatus
 ) -> None:
     """What is in flight is served and paid; then 403 for every key, until the account is active again."""
-    customer = service.customer("basic")
+    customer = service.customer()
     other = service.another_key(customer)
-    with held(backend, partial(service.chat, customer)) as (asked,):
+    later = lines[PROCESSES : 3 * PROCESSES]
+    with held(backend, *shared(lines[:PROCESSES], customer)) as asked:
         service.provisioning.set_account(customer.account_id, status=status)
-        for key in (customer, other):
-            assert_refused(service.chat(key), 403, "account_unavailable", counted=False)
-            assert_refused(service.get(USAGE, key), 403, "account_unavailable", counted=False)
+        for answer in at_once(shared(later, customer, other)) + [line.get(USAGE, other) for line in later]:
+            assert_refused(answer, 403, "account_unavailable", counted=False)
         service.provisioning.set_account(customer.account_id, status=AccountStatus.ACTIVE)
-    assert_paid(asked.result(), 1, "plan")
-    assert_paid(service.chat(other), 1, "plan")
+    for answer in [future.result() for future in asked] + at_once(shared(later, customer, other)):
+        assert_paid(answer, 1, "plan")
 
 
 @rows("decisions.order_of_checks.6", "spec.codes.system_stopped")
-def test_a_stopped_intake_takes_no_request_more(service: RunningService, backend: ScriptedBackend) -> None:
+def test_a_stopped_intake_takes_requests_in_no_process(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
+) -> None:
     """What is in flight is served and paid; then 503 for all, with the time that the operator gave, until resumed."""
-    customer = service.customer("basic")
-    with held(backend, partial(service.chat, customer)) as (asked,):
+    customer = service.customer()
+    later = lines[PROCESSES:]
+    with held(backend, *shared(lines[:PROCESSES], customer)) as asked:
         try:
             service.provisioning.stop_intake(retry_after_s=77)
-            for answer in at_once([partial(service.chat, customer)] * 10):
+            for answer in at_once(shared(later, customer)):
                 assert_refused(answer, 503, "system_stopped", counted=False)
                 assert answer.headers["retry-after"] == "77"
         finally:
             service.provisioning.resume_intake()
-    assert_paid(asked.result(), 1, "plan")
-    assert_paid(service.chat(customer), 1, "plan")
-    assert credits_left(service, customer) == (8, 0)
+    for answer in [future.result() for future in asked] + at_once(shared(later, customer)):
+        assert_paid(answer, 1, "plan")
+    assert service.account(customer).used == LINES
 
 
 @rows("decisions.order_of_checks.14")
-def test_a_plan_that_is_taken_away_serves_no_request_more(service: RunningService, backend: ScriptedBackend) -> None:
-    """What is in flight is served from the plan that admitted it; then there is nothing to pay with."""
-    customer = service.customer("basic")
-    with held(backend, partial(service.chat, customer)) as (asked,):
-        service.provisioning.set_account(customer.account_id, plan=None)
-        assert_refused(service.chat(customer), 402, "upgrade_required")
-    assert_paid(asked.result(), 1, "plan")
-
-
-# The process and the database
-
-
-def test_counters_and_revocations_survive_a_restart(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
-    """Credits, windows and revoked keys are rows: after it everything reads as before."""
-    with service_by(clock, tmp_path, backend.url) as service:
-        customer = service.customer("narrow", balance=7)
-        revoked = service.another_key(customer)
-        service.provisioning.revoke_key(revoked.key_id)
-        for _ in range(2):
-            service.chat(customer)
-        before = read_usage(service, customer)
-        assert service.stop() == 0
-        service.start()
-        assert read_usage(service, customer) == before
-        assert statuses([service.chat(customer) for _ in range(2)]) == [200, 429]
-        assert_refused(service.chat(revoked), 401, "invalid_api_key", counted=False)
-
-
-def test_a_limit_is_not_multiplied_by_the_worker_count(
-    backend: ScriptedBackend, tmp_path: Path, clock: SetClock
+def test_a_plan_that_is_taken_away_serves_in_no_process_more(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
 ) -> None:
-    """Two processes share the windows and the credits: forty at once on 3 a minute, sixty at once on 3 credits."""
-    with service_by(clock, tmp_path, backend.url, server="workers = 2") as service:
-        limited, poor = service.customer("narrow"), service.customer("three")
-        assert statuses(at_once([partial(service.chat, limited)] * 40)) == [200] * 3 + [429] * 37
-        assert statuses(at_once([partial(service.chat, poor)] * 60)) == [200] * 3 + [402] * 57
-        assert len(backend.received) == 6
+    """What is in flight is served from the plan that admitted it; then there is nothing to pay with."""
+    customer = service.customer()
+    with held(backend, *shared(lines[:PROCESSES], customer)) as asked:
+        service.provisioning.set_account(customer.account_id, plan=None)
+        for answer in at_once(shared(lines[PROCESSES:], customer)):
+            assert_refused(answer, 402, "upgrade_required")
+    for future in asked:
+        assert_paid(future.result(), 1, "plan")
 
 
-@rows("spec.codes.system_stopped")
-def test_a_malformed_request_keeps_no_slot(backend: ScriptedBackend, tmp_path: Path, clock: SetClock) -> None:
-    """With room for two, any number of broken and abandoned ones leave room for two; a third is told to come back."""
-    with service_by(clock, tmp_path, backend.url, server="max_in_flight = 2") as service:
-        customer = service.customer()
-        for body in (b"{", b"[]", b"\xff", b"{}", b'{"prompt": 1}', b'{"stream": true}'):
-            assert service.post(customer, body).status in (400, 422)
-        for taken in (7, 8, 9):
-            with Wire(service.port) as wire:
-                wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY[:5])
-            wait_until(partial(_has_taken, service, customer, taken))
-        assert credits_left(service, customer) == (1_000_000, 0)
-        with held(backend, *[partial(service.chat, customer)] * 2) as asked:
-            refused = service.chat(customer)
-            assert_refused(refused, 503, "system_stopped", counted=False)
-        assert statuses([future.result() for future in asked]) == [200, 200]
-        assert service.chat(customer).status == 200
-        assert read_usage(service, customer)["api_credits"]["used"] == 3
-
-
-@rows("spec.codes.system_stopped")
-def test_a_database_that_takes_no_writes_serves_nothing(service: RunningService, backend: ScriptedBackend) -> None:
-    """503 and not 401 for a good key, nothing asked of the model, nothing free; then all is as before."""
-    customer = service.customer("three")
-    with transaction(service.engine):
-        assert_refused(service.chat(customer), 503, "system_stopped", counted=False)
-    assert backend.received == []
-    assert credits_left(service, customer) == (3, 0)
-    assert_paid(service.chat(customer), 1, "plan")
-
-
-def _has_taken(service: RunningService, customer: Customer, number: int) -> bool:
-    return places(service, customer).account == number
+def remaining(answer: Answer) -> int:
+    """Read what is left of the minute."""
+    return int(answer.headers["x-ratelimit-remaining"])

@@ -1,20 +1,19 @@
 """Minute windows over HTTP: exact, shared by an account's keys, and never given twice."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
-from tests.support.answers import assert_refused, credits_left, read_usage, statuses
-from tests.support.at_once import at_once
+from tests.support.answers import assert_refused, credits_left, read_usage
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
 from tests.support.odd_keys import mistyped
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, USAGE, Answer, Customer, RunningService
 from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
 from tests.support.windows import Places, places
 
 WITH_SMALL_LIMITS = CATALOGUE.replace("requests_per_minute = 500\n", "requests_per_minute = 2\n") + (
@@ -29,11 +28,13 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service whose minutes turn when the test says so."""
     folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, catalogue=WITH_SMALL_LIMITS) as running:
+    with service_by(
+        clock, folder, module_backend.url, catalogue=WITH_SMALL_LIMITS, database_url=store.new_books(folder)
+    ) as running:
         yield running
 
 
@@ -226,40 +227,6 @@ def test_a_full_window_answers_before_the_body_is_judged(service: RunningService
     service.chat(customer)
     for body in (b"{", b"[]", b'{"stream": true}'):
         assert_refused(service.post(customer, body), 429, "rate_limit_exceeded", _details("account", 1))
-
-
-@rows("decisions.rate_limit.1", "spec.limits.requests_per_minute")
-def test_forty_at_once_on_a_limit_of_three_are_exactly_three(service: RunningService, backend: ScriptedBackend) -> None:
-    """Check and take are one step, over all keys of the account."""
-    customer = service.customer("narrow")
-    keys = [customer, *(service.another_key(customer) for _ in range(3))]
-    found = at_once([partial(service.chat, key) for key in keys * 10])
-    assert statuses(found) == [200] * 3 + [429] * 37
-    assert sorted(_limit_shown(answer)[1] for answer in found if answer.status == 200) == [0, 1, 2]
-    assert len(backend.received) == 3
-    assert credits_left(service, customer) == (997, 0)
-
-
-@rows("decisions.rate_limit.1")
-def test_forty_at_once_on_two_limits_keep_both(service: RunningService) -> None:
-    """A key with 1 a minute serves 1 at most, the account 3; what one limit refuses takes nothing of the other."""
-    customer = service.customer("narrow")
-    key = service.another_key(customer, limit_per_minute=1)
-    found = at_once([partial(service.chat, each) for each in (customer, key) * 20])
-    assert statuses(found) == [200] * 3 + [429] * 37
-    by_key = [answer.status for answer in found[1::2]].count(200)
-    assert by_key <= 1
-    assert places(service, key) == Places(account=3, key=by_key)
-
-
-@rows("decisions.rate_limit.1")
-def test_forty_at_once_in_a_new_minute_are_exactly_three(service: RunningService, clock: SetClock) -> None:
-    """The first ones of a minute do not race for its window."""
-    customer = service.customer("narrow")
-    for _ in range(3):
-        service.chat(customer)
-    clock.set(NEXT_MINUTE)
-    assert statuses(at_once([partial(service.chat, customer)] * 40)) == [200] * 3 + [429] * 37
 
 
 def _details(scope: str, limit_per_minute: int) -> dict[str, Any]:

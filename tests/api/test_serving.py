@@ -16,12 +16,13 @@ import pytest
 
 from tarazu.service.auditing import audit_books
 from tests.support.answers import assert_paid, credits_left, look, read_usage, states_of, statuses
-from tests.support.at_once import at_once, held, wait_until
+from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
 from tests.support.processes import has_ended, pass_deadlines, workers
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, USAGE, RunningService
+from tests.support.stores import Store
 from tests.support.windows import Places, places, within_one_minute
 
 WORKERS = 2
@@ -29,9 +30,9 @@ IN_FLIGHT = 6
 
 
 @contextmanager
-def _running(folder: Path, backend: ScriptedBackend, server: str = "") -> Iterator[RunningService]:
+def _running(folder: Path, store: Store, backend: ScriptedBackend, server: str = "") -> Iterator[RunningService]:
     """A service of the test's own; at the end its books must balance, and nothing of it run any more."""
-    with RunningService(folder, backend.url, server=server) as service:
+    with RunningService(folder, backend.url, server=server, database_url=store.new_books(folder)) as service:
         processes = {service.process.pid, *workers(service)}
         yield service
         assert audit_books(service.engine, service.clock).differences == ()
@@ -39,12 +40,14 @@ def _running(folder: Path, backend: ScriptedBackend, server: str = "") -> Iterat
     wait_until(lambda: all(map(has_ended, processes)))
 
 
-def test_a_restart_keeps_everything(backend: ScriptedBackend, tmp_path: Path) -> None:
-    """Credits, windows, keys and the intake switch are what they were before the stop, which ends with status 0."""
-    with _running(tmp_path, backend) as service:
+def test_a_restart_keeps_everything(store: Store, backend: ScriptedBackend, tmp_path: Path) -> None:
+    """Credits, windows, revoked keys and the intake switch are as before the stop, which ends with status 0."""
+    with _running(tmp_path, store, backend) as service:
 
         def scenario() -> tuple[bool, list[int], tuple[int, int], Places]:
             customer = service.customer("three", balance=5, limit_per_minute=3)
+            revoked = service.another_key(customer)
+            service.provisioning.revoke_key(revoked.key_id)
             assert_paid(service.chat(customer, model="test/two"), 2, "plan")
             assert_paid(service.chat(customer, model="test/two"), 2, "api_balance")
             before = read_usage(service, customer)
@@ -54,17 +57,19 @@ def test_a_restart_keeps_everything(backend: ScriptedBackend, tmp_path: Path) ->
             kept = read_usage(service, customer) == before
             answers = [service.chat(customer)]
             service.provisioning.resume_intake()
-            answers += [service.chat(customer), service.chat(customer)]
+            answers += [service.chat(key) for key in (customer, customer, revoked)]
             figures = [answer.status for answer in answers]
             return kept, figures, credits_left(service, customer), places(service, customer)
 
-        assert within_one_minute(scenario) == (True, [503, 200, 429], (0, 3), Places(3, 3))
+        assert within_one_minute(scenario) == (True, [503, 200, 429, 401], (0, 3), Places(3, 3))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_finishes_what_is_being_served(backend: ScriptedBackend, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_stop_finishes_what_is_being_served(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, number: signal.Signals
+) -> None:
     """No new connection is taken, the requests in flight get their replies, and the status is 0."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
         customer = service.customer("large")
         with held(backend, *[partial(service.chat, customer)] * IN_FLIGHT) as asked:
             service.process.send_signal(number)
@@ -84,9 +89,9 @@ def _listens(port: int) -> bool:
     return True
 
 
-def test_a_worker_that_is_killed_is_replaced(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_replaced(store: Store, backend: ScriptedBackend, tmp_path: Path) -> None:
     """A new one serves soon; what the old one had in flight is swept back after its deadline, and nothing is lost."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
         customer = service.customer("three")
         [worker] = workers(service)
         with held(backend, partial(service.chat, customer)) as [asked]:
@@ -112,9 +117,11 @@ def _is_well(service: RunningService) -> bool:
         return False
 
 
-def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
     """All is killed: the books balance as they are, the holds end after their deadline, and all is as before."""
-    with _running(tmp_path, backend) as service:
+    with _running(tmp_path, store, backend) as service:
         customer = service.customer("three", balance=10)
         assert service.chat(customer).status == 200
         calls = [partial(service.chat, customer, model="test/two")] * 4
@@ -134,9 +141,11 @@ def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(backend: Scri
         assert look(service, "SELECT requests, credits FROM daily_usage") == [(1, 1)]
 
 
-def test_workers_do_not_outlive_the_process_that_started_them(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_workers_do_not_outlive_the_process_that_started_them(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
     """When only the first process is killed, its workers finish what they serve and end, and the port is free."""
-    with _running(tmp_path, backend, f"workers = {WORKERS}") as service:
+    with _running(tmp_path, store, backend, f"workers = {WORKERS}") as service:
         customer = service.customer("large")
         pids = workers(service)
         assert len(pids) == WORKERS
@@ -151,9 +160,11 @@ def test_workers_do_not_outlive_the_process_that_started_them(backend: ScriptedB
         assert service.account(customer).used == 2
 
 
-def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(backend: ScriptedBackend, tmp_path: Path) -> None:
+def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
     """The port is never shared by two; the one that comes too late says so, and ends with status 1."""
-    with RunningService(tmp_path, backend.url) as first:
+    with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as first:
         first.stop()
         with (tmp_path / "second.log").open("wb") as log:
             second = subprocess.Popen(
@@ -175,50 +186,6 @@ def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(backend: Sc
         wait_until(lambda: _is_well(first), timeout_s=START_TIMEOUT_S)
         message = f"tarazu: Cannot listen on 127.0.0.1:{first.port}: Address already in use."
         assert message in (tmp_path / "second.log").read_text()
-
-
-@pytest.fixture(scope="module")
-def pair(module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A service of two workers; at the end its books must balance."""
-    with _running(tmp_path_factory.mktemp("pair"), module_backend, f"workers = {WORKERS}") as service:
-        assert len(workers(service)) == WORKERS
-        yield service
-
-
-@rows("decisions.rate_limit.1")
-def test_workers_share_the_minute_windows(pair: RunningService, backend: ScriptedBackend) -> None:
-    """A limit of three is three, however many processes count: of 40 at once exactly three are served."""
-
-    def scenario() -> list[int]:
-        customer = pair.customer("narrow")
-        return statuses(at_once([partial(pair.chat, customer)] * 40))
-
-    assert within_one_minute(scenario) == [200] * 3 + [429] * 37
-    assert len(backend.received) % 3 == 0
-
-
-@rows("decisions.credits.2")
-def test_workers_share_the_credits(pair: RunningService, backend: ScriptedBackend) -> None:
-    """Three credits are three replies, whichever processes are asked for them."""
-    customer = pair.customer("three")
-    answers = at_once([partial(pair.chat, customer)] * 40)
-    assert statuses(answers) == [200] * 3 + [402] * 37
-    assert credits_left(pair, customer) == (0, 0)
-    assert len(backend.received) == 3
-
-
-@rows("decisions.order_of_checks.4", "decisions.order_of_checks.6")
-def test_a_revocation_and_a_stop_hold_in_every_worker(pair: RunningService) -> None:
-    """From the next request on, whichever process takes it."""
-    customer = pair.customer()
-    assert statuses([pair.chat(customer) for _ in range(10)]) == [200] * 10
-    pair.provisioning.stop_intake(retry_after_s=7)
-    stopped = [pair.chat(customer) for _ in range(10)]
-    pair.provisioning.resume_intake()
-    assert statuses(stopped) == [503] * 10
-    assert statuses([pair.chat(customer) for _ in range(10)]) == [200] * 10
-    pair.provisioning.revoke_key(customer.key_id)
-    assert statuses([pair.chat(customer) for _ in range(10)]) == [401] * 10
 
 
 NO_ROUTES = (
@@ -244,19 +211,19 @@ WRONG_METHODS = (
 
 @rows("decisions.order_of_checks.1", "decisions.errors.1")
 @pytest.mark.parametrize("path", NO_ROUTES)
-def test_a_path_that_does_not_exist_is_404(pair: RunningService, path: str) -> None:
+def test_a_path_that_does_not_exist_is_404(service: RunningService, path: str) -> None:
     """Before any look at a key: 404 with the plain-string error, for every method."""
     for method in ("GET", "POST", "DELETE"):
-        assert_plain_error(pair.request(method, path), 404)
-    assert_plain_error(pair.get(path, pair.customer()), 404)
+        assert_plain_error(service.request(method, path), 404)
+    assert_plain_error(service.get(path, service.customer()), 404)
 
 
 @rows("decisions.order_of_checks.1", "decisions.errors.1")
 @pytest.mark.parametrize(("method", "path", "allowed"), WRONG_METHODS)
 def test_a_method_that_does_not_exist_is_405_with_allow(
-    pair: RunningService, method: str, path: str, allowed: set[str]
+    service: RunningService, method: str, path: str, allowed: set[str]
 ) -> None:
     """Before any look at a key: 405 with the plain-string error, and the methods that there are."""
-    answer = pair.request(method, path)
+    answer = service.request(method, path)
     assert_plain_error(answer, 405)
     assert {each.strip() for each in answer.headers["allow"].split(",")} == allowed

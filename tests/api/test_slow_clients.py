@@ -9,15 +9,18 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.support.answers import credits_left
 from tests.support.backend import Exchange, ScriptedBackend, completion, replies
+from tests.support.books import sqlite_only
 from tests.support.envelopes import assert_plain_error
 from tests.support.processes import open_files, workers
 from tests.support.rows import rows
 from tests.support.service import CHAT, Customer, RunningService
+from tests.support.stores import Store
 from tests.support.wire import Wire, chat_head
 
 CLIENTS = 200
@@ -74,6 +77,7 @@ def test_half_sent_requests_do_not_slow_the_others(service: RunningService, back
     assert len(backend.received) == 2 * REQUESTS
 
 
+@sqlite_only
 @rows("decisions.errors.1", "decisions.added_by_this_project.3")
 def test_half_sent_requests_end_within_their_time_out(service: RunningService, backend: ScriptedBackend) -> None:
     """A half-sent body is answered 408, half a head or less is cut off; no connection and no credit stays behind."""
@@ -93,6 +97,7 @@ def test_half_sent_requests_end_within_their_time_out(service: RunningService, b
     assert backend.received == []
 
 
+@sqlite_only
 def test_a_byte_now_and_then_does_not_lengthen_the_time_out(service: RunningService) -> None:
     """What counts is when the whole head or body has come, not when its last byte came."""
     customer = service.customer()
@@ -110,11 +115,12 @@ def test_a_byte_now_and_then_does_not_lengthen_the_time_out(service: RunningServ
             assert time.monotonic() - begin_s < HALF_SENT_MAX_S + LATE_S
 
 
+@sqlite_only
 def test_the_service_stops_in_time_with_half_sent_requests(
-    backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+    store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
     """SIGTERM with 200 of them open: no worker has to be killed after the grace period, and the status is 0."""
-    with RunningService(tmp_path_factory.mktemp("stopped"), backend.url) as service:
+    with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer()
         assert service.chat(customer).status == 200
         with _half_sent(service, customer):

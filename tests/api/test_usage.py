@@ -11,6 +11,7 @@ from tests.support.backend import ScriptedBackend
 from tests.support.rows import rows
 from tests.support.service import USAGE, Customer, RunningService
 from tests.support.set_clock import SetClock, service_by
+from tests.support.stores import Store
 
 FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 
@@ -19,10 +20,11 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 @pytest.fixture(scope="module")
 def service(
-    module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
 ) -> Iterator[RunningService]:
     """A running service that tells the time by the test's clock."""
-    with service_by(clock, tmp_path_factory.mktemp("service"), module_backend.url) as running:
+    folder = tmp_path_factory.mktemp("service")
+    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
         yield running
 
 

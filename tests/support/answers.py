@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from tarazu.store.engine import transaction
 from tests.support.envelopes import RATE_LIMIT_HEADERS, assert_domain_error, rate_limit_headers
-from tests.support.service import USAGE, Answer, Customer, RunningService
+from tests.support.service import USAGE, Answer, Asking, Customer, RunningService
 
 
 def assert_refused(
@@ -27,13 +27,20 @@ def assert_paid(answer: Answer, credits_: int, source: str) -> None:
     assert (usage["credits"], type(usage["credits"]), usage["billing_source"]) == (credits_, int, source)
 
 
-def credits_left(service: RunningService, customer: Customer) -> tuple[int, int]:
+def is_replay(answer: Answer) -> bool:
+    """Tell whether the answer is a completion that says it is a replay."""
+    assert answer.status == 200, answer.body
+    assert answer.headers.get("idempotent-replayed") in {None, "true"}
+    return "idempotent-replayed" in answer.headers
+
+
+def credits_left(service: Asking, customer: Customer) -> tuple[int, int]:
     """Tell, by GET /usage, the remaining quota and the balance. What was asked of the books before is done by then."""
     usage = read_usage(service, customer)
     return usage["api_credits"]["remaining"], usage["pay_as_you_go"]["balance"]
 
 
-def read_usage(service: RunningService, customer: Customer) -> dict[str, Any]:
+def read_usage(service: Asking, customer: Customer) -> dict[str, Any]:
     """GET /usage."""
     answer = service.get(USAGE, customer)
     assert answer.status == 200, answer.body

@@ -31,7 +31,7 @@ _numbers = count(1)
 _FILLED_TABLES = [table for table in reversed(metadata.sorted_tables) if table is not intake]
 
 sqlite_only = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-"""For tests that use SQLite's own switches."""
+"""For tests that use SQLite's own switches, or whose claim is not about the books."""
 
 
 def make_topup(credits_: int, **changes: Any) -> Topup:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import NullPool, create_engine, text
 
 from tarazu.store.engine import transaction
+from tarazu.store.schema import metadata
 from tests.support.service import RunningService
 
 KIB = 1024
@@ -36,6 +37,25 @@ def has_ended(pid: int) -> bool:
 def open_files(pid: int) -> int:
     """Count the open files of a process, connections among them."""
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def clients(pid: int, port: int) -> set[int]:
+    """List the ports from which others are connected to this port of a process, over IPv4."""
+    held = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            held.add(str(file.readlink()))
+    found = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, *others = line.split()
+        inode = others[6]
+        if f"socket:[{inode}]" in held and _port(local) == port:
+            found.add(_port(remote))
+    return found
+
+
+def _port(address: str) -> int:
+    return int(address.partition(":")[2], 16)
 
 
 def peak_bytes(pid: int) -> int:
@@ -69,6 +89,12 @@ with open(sys.argv[1], "r+b") as index:
 @contextmanager
 def books_out_of_reach(service: RunningService) -> Iterator[None]:
     """Let nobody read or write the books while the block runs, as when another process has them all to itself."""
+    with _database_closed(service) if _is_postgresql(service) else _files_locked(service):
+        yield
+
+
+@contextmanager
+def _files_locked(service: RunningService) -> Iterator[None]:
     index = service.folder / "tarazu.db-shm"
     with subprocess.Popen(
         [sys.executable, "-c", _LOCK, str(index)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -82,15 +108,35 @@ def books_out_of_reach(service: RunningService) -> Iterator[None]:
 
 
 @contextmanager
+def _database_closed(service: RunningService) -> Iterator[None]:
+    """End all connections to the database, and take no new ones."""
+    url = service.engine.url
+    server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    service.engine.dispose()  # the tests' own connections
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"ALTER DATABASE {url.database} ALLOW_CONNECTIONS false")
+        try:
+            connection.execute(
+                text("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = :name"),
+                {"name": url.database},
+            )
+            yield
+        finally:
+            connection.exec_driver_sql(f"ALTER DATABASE {url.database} ALLOW_CONNECTIONS true")
+
+
+@contextmanager
 def books_being_written(service: RunningService) -> Iterator[None]:
-    """Let nobody else write the books while the block runs."""
-    connection = service.engine.raw_connection()
-    try:
-        connection.cursor().execute("BEGIN IMMEDIATE")
+    """Let nobody else write the books while the block runs, nor lock a row to do so."""
+    with transaction(service.engine) as connection:  # on SQLite there is one writer at a time
+        if _is_postgresql(service):
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+            connection.exec_driver_sql(f"LOCK TABLE {', '.join(metadata.tables)} IN EXCLUSIVE MODE")
         yield
-    finally:
-        connection.rollback()
-        connection.close()
+
+
+def _is_postgresql(service: RunningService) -> bool:
+    return service.engine.dialect.name == "postgresql"
 
 
 def pass_deadlines(service: RunningService) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -164,7 +165,36 @@ class Customer(Struct, frozen=True):
         return f"Bearer {self.secret}"
 
 
-class RunningService:
+class Asking(ABC):
+    """Ways to ask a service, over connections that a subclass makes."""
+
+    @abstractmethod
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | str | None = None,
+        headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+    ) -> Answer:
+        """Send one request as it is."""
+
+    def get(self, path: str, customer: Customer | None = None) -> Answer:
+        """GET with the customer's key."""
+        return self.request("GET", path, headers=_bearer(customer))
+
+    def post(self, customer: Customer | None, body: object, **headers: str) -> Answer:
+        """POST a JSON body to /chat/completions with the customer's key; `x_name` becomes the header X-Name."""
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", **_bearer(customer)}
+        sent.update({name.replace("_", "-"): value for name, value in headers.items()})
+        return self.request("POST", CHAT, payload, sent)
+
+    def chat(self, customer: Customer, prompt: str = "Hello", **members: object) -> Answer:
+        """Ask for a completion."""
+        return self.post(customer, {"prompt": prompt, **members})
+
+
+class RunningService(Asking):
     """`tarazu serve` on a free port, with books of its own in `folder`.
 
     `catalogue` is the text of tarazu.toml without [server] and [database]. Logs are in `log`. `clock` is what the
@@ -281,36 +311,13 @@ class RunningService:
         body: bytes | str | None = None,
         headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
     ) -> Answer:
-        """Send one request as it is."""
+        """Send one request as it is, over a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S)
         try:
             connection.connect()
-            connection.putrequest(method, path, skip_accept_encoding=True)
-            for name, value in headers.items() if isinstance(headers, Mapping) else headers:
-                connection.putheader(name, value)
-            payload = body.encode() if isinstance(body, str) else body
-            if payload is not None:
-                connection.putheader("Content-Length", str(len(payload)))
-            with suppress(BrokenPipeError, ConnectionResetError):  # the answer may come before all of the body is sent
-                connection.endheaders(payload)
-            return Answer.of(connection.getresponse())
+            return send(connection, method, path, body, headers)
         finally:
             connection.close()
-
-    def get(self, path: str, customer: Customer | None = None) -> Answer:
-        """GET with the customer's key."""
-        return self.request("GET", path, headers=_bearer(customer))
-
-    def post(self, customer: Customer | None, body: object, **headers: str) -> Answer:
-        """POST a JSON body to /chat/completions with the customer's key; `x_name` becomes the header X-Name."""
-        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {"Content-Type": "application/json", **_bearer(customer)}
-        sent.update({name.replace("_", "-"): value for name, value in headers.items()})
-        return self.request("POST", CHAT, payload, sent)
-
-    def chat(self, customer: Customer, prompt: str = "Hello", **members: object) -> Answer:
-        """Ask for a completion."""
-        return self.post(customer, {"prompt": prompt, **members})
 
     def run(self, *arguments: str, config: Path | None = None) -> "subprocess.CompletedProcess[str]":
         """Run a tarazu command on the same configuration, or on another."""
@@ -334,6 +341,25 @@ class RunningService:
             return self.request("GET", "/health").status == http.client.OK
         except (OSError, http.client.HTTPException):
             return False
+
+
+def send(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | str | None = None,
+    headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+) -> Answer:
+    """Send one request as it is over a connection, and read its answer."""
+    connection.putrequest(method, path, skip_accept_encoding=True)
+    for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+        connection.putheader(name, value)
+    payload = body.encode() if isinstance(body, str) else body
+    if payload is not None:
+        connection.putheader("Content-Length", str(len(payload)))
+    with suppress(BrokenPipeError, ConnectionResetError):  # the answer may come before all of the body is sent
+        connection.endheaders(payload)
+    return Answer.of(connection.getresponse())
 
 
 def _bearer(customer: Customer | None) -> dict[str, str]:

@@ -60,10 +60,19 @@ def service_by(
     *,
     catalogue: str = CATALOGUE,
     server: str = "",
+    database_url: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Iterator[RunningService]:
     """Run a service that tells the time by `clock`; at the end its books must balance, and its log be clean."""
     environ = {**clock.environ, **(environ or {})}
-    service = RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ, clock=clock)
+    service = RunningService(
+        folder,
+        backend_url,
+        catalogue=catalogue,
+        server=server,
+        database_url=database_url,
+        environ=environ,
+        clock=clock,
+    )
     with checked(service) as running:
         yield running

