@@ -65,6 +65,10 @@ class Pool:
                 return PoolReply(await backend.ask(request, timeout_s=left_s), tries)
             except BackendError as error:
                 log.warning(
-                    "backend_failed", model=self._model_id, backend=backend.name, fault=error.fault, detail=error.detail
+                    "backend_failed",
+                    model=self._model_id,
+                    backend=backend.name,
+                    fault=error.fault.word,
+                    detail=error.detail,
                 )
         raise PoolError(tries)
