@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local import LocalAddress
 from tarazu.backends.local_backend import LocalBackend
+from tarazu.backends.members import Place
 from tarazu.backends.openai import OpenAIBackend
 from tarazu.backends.pool import Pool
 from tarazu.backends.port import Backend
@@ -18,10 +19,10 @@ LocalAddresses = dict[str | None, LocalAddress]
 def make_pools(
     catalogue: Catalogue, http: HttpClient, environ: Mapping[str, str], local_addresses: LocalAddresses
 ) -> dict[str, Pool]:
-    """Make a pool for each model, its backends in the order of their priority."""
+    """Make a pool for each model."""
 
-    def make_backend(model: Model, place: int, spec: BackendSpec) -> Backend:
-        name = f"{model.id}#{place}"
+    def make_backend(model: Model, number: int, spec: BackendSpec) -> Backend:
+        name = f"{model.id}#{number}"
         if spec.kind == "local":
             address = local_addresses[spec.model]
             return LocalBackend(http, name=name, url=address.url, api_key=address.api_key)
@@ -32,12 +33,13 @@ def make_pools(
     return {
         model.id: Pool(
             model.id,
-            [
-                make_backend(model, place, spec)
-                for place, spec in sorted(enumerate(model.backends, 1), key=lambda item: item[1].priority)
-            ],
+            [(make_backend(model, number, spec), _place(spec)) for number, spec in enumerate(model.backends, 1)],
             timeout_s=model.timeout_s,
             max_output_tokens=model.max_output_tokens,
         )
         for model in catalogue.models.values()
     }
+
+
+def _place(spec: BackendSpec) -> Place:
+    return Place(priority=spec.priority, weight=spec.weight, max_concurrency=spec.max_concurrency)
