@@ -216,16 +216,31 @@ def test_a_client_that_leaves_the_line_or_a_call_leaves_its_place_to_the_next() 
         pool = make_pool((bounded, Place(max_concurrency=1)))
         calls = [asyncio.create_task(pool.ask(REQUEST)) for _ in range(6)]
         await asyncio.sleep(1)
-        calls[0].cancel()  # is at the backend
         calls[2].cancel()  # is in line
-        await asyncio.wait(calls[:1])
-        calls[1].cancel()  # has just been handed the turn of the first
+        calls[0].cancel()  # is at the backend
+        asyncio.get_running_loop().call_soon(calls[1].cancel)  # has then been handed the turn of the first
         replies = await asyncio.gather(*calls[3:])
         return [reply.reply.text for reply in replies]
 
     assert run_in_virtual_time(scenario()) == ["bounded"] * 3
     assert bounded.in_flight == 0
     assert bounded.in_flight_max == 1
+
+
+def test_who_waits_for_a_second_choice_holds_nobody_up() -> None:
+    """Behind one that has asked a backend in vain, others go on to it as it has room."""
+    moody, full = PlannedBackend("moody", REFUSED_AT_ONCE, None), PlannedBackend("full", takes_s=20.0)
+
+    async def scenario() -> float:
+        pool = make_pool((moody, Place(max_concurrency=1)), (full, Place(max_concurrency=1, priority=1)))
+        calls = [asyncio.create_task(pool.ask(REQUEST)) for _ in range(2)]
+        await asyncio.sleep(1.5)  # the first has been refused and waits for the full one
+        await ask_times(pool, 1)
+        served_at_s = now_s()
+        await asyncio.gather(*calls)
+        return served_at_s
+
+    assert run_in_virtual_time(scenario()) == 2.5
 
 
 # Health
