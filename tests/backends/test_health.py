@@ -95,6 +95,8 @@ def test_what_began_before_the_trip_tells_nothing_more() -> None:
         health.failed(DOWN, 4.0, 5.5, is_trial=False)
     health.succeeded(4.0, is_trial=False)
     assert (health.state, health.rests_until_s) == (HealthState.TRIPPED, until_s)
+    health.failed(DOWN, 1.0, 5.5, is_trial=True)  # a trial of an earlier trip
+    assert health.rests_until_s == until_s
     health.succeeded(until_s, is_trial=True)
     for _ in range(FAILURES_MAX):  # these were stalled since before the trip
         health.failed(DOWN, 4.0, 60.0, is_trial=False)
@@ -111,6 +113,15 @@ def test_a_busy_backend_rests_for_as_long_as_it_asks(asked_s: float | None, rest
     assert (health.state, health.rests_until_s) == (HealthState.BUSY, 2.0 + rests_s)
     assert health.is_resting(1.9 + rests_s)
     assert not health.is_resting(2.0 + rests_s)
+
+
+def test_trials_beside_each_other_lengthen_the_rest_once() -> None:
+    """They fail of the same cause."""
+    health = make_health()
+    fail(health)
+    for _ in range(10):
+        health.failed(DOWN, 1.0, 2.0, is_trial=True)
+    assert health.rests_until_s == 2.0 + 2 * REST_MIN_S
 
 
 def test_a_busy_backend_can_still_be_tripped() -> None:

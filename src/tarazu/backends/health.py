@@ -58,7 +58,8 @@ class Health:
     def failed(self, error: BackendError, began_at_s: float, now_s: float, *, is_trial: bool) -> None:
         """Take note of a failed try.
 
-        What began before the backend was tripped tells nothing new: when one dies, all that it was doing fails.
+        What began before the backend was tripped tells nothing new: when one dies, all that it was doing fails. Nor
+        does a second trial beside one that has failed.
         """
         if error.fault.remedy is Remedy.GIVE_UP:
             self.succeeded(began_at_s, is_trial=is_trial)
@@ -82,4 +83,4 @@ class Health:
         self._changed_at_s = now_s
 
     def _is_news(self, began_at_s: float, *, is_trial: bool) -> bool:
-        return is_trial or (self.state is not HealthState.TRIPPED and began_at_s >= self._changed_at_s)
+        return began_at_s >= self._changed_at_s and (is_trial or self.state is not HealthState.TRIPPED)

@@ -27,12 +27,11 @@ class Standing(Enum):
 
     FREE = "free"
     FULL = "full"
+    """Well, and soon free again."""
     BUSY = "busy"
-    """Well, but to be left alone for a while."""
-    RESTING = "resting"
-    """Tripped; the next request to it, best after its rest, tries whether it is well."""
-    ON_TRIAL = "on trial"
-    """Tripped, and one request is trying whether it is well."""
+    """To be left alone for a while."""
+    TRIPPED = "tripped"
+    """It rests, or one request is trying whether it is well again."""
 
 
 class Member:
@@ -43,8 +42,8 @@ class Member:
         self.place = place
         self.health = Health(jitter)
         self.in_flight = 0
-        self.on_trial = False
-        """One request is with it to see whether it is well again."""
+        self.trials = 0
+        """So many requests are with it to see whether it is well again: one, unless there is no other backend."""
         self.next_turn = 0.0
         """When its turn comes again among equals without load: the later, the smaller its weight."""
 
@@ -54,21 +53,19 @@ class Member:
     def standing(self, now_s: float) -> Standing:
         """Tell how it stands now to a request that looks for a backend."""
         is_full = self.place.max_concurrency is not None and self.in_flight >= self.place.max_concurrency
-        if self.health.state is HealthState.TRIPPED:
-            if self.on_trial:
-                return Standing.ON_TRIAL
-            if self.health.is_resting(now_s):
-                return Standing.RESTING
-        elif self.health.is_resting(now_s):
+        is_resting = self.health.is_resting(now_s)
+        if self.health.state is not HealthState.TRIPPED:
+            return Standing.BUSY if is_resting else Standing.FULL if is_full else Standing.FREE
+        if is_full:
             return Standing.BUSY
-        return Standing.FULL if is_full else Standing.FREE
+        return Standing.TRIPPED if is_resting or self.trials else Standing.FREE
 
 
 class NoPick(Enum):
     """Why no backend was picked."""
 
     WAIT = "wait"
-    """One that may still be asked is full, busy or on trial."""
+    """One that may still be asked is full or busy."""
     NOBODY = "nobody"
     """All that are left are asked already."""
 
@@ -89,17 +86,17 @@ class Members:
     def pick(self, asked: Collection[Member], now_s: float) -> Member | NoPick:
         """Pick the least loaded of the free backends of the first priority that has any, of those not yet `asked`.
 
-        When nobody is free or will be, one that rests is tried early: a request is not given up while there is somebody
-        who might serve it.
+        When nobody is free or will be, a tripped one is asked all the same: a request is not given up, nor kept waiting
+        for a slow trial, while there is somebody who might serve it.
         """
         left = [(member.standing(now_s), member) for member in self._all if member not in asked]
         free = [member for standing, member in left if standing is Standing.FREE]
-        resting = [member for standing, member in left if standing is Standing.RESTING]
+        tripped = [member for standing, member in left if standing is Standing.TRIPPED]
         if free:
             first = free[0].place.priority
             picked = min((member for member in free if member.place.priority == first), key=self._load)
-        elif resting and all(standing is not Standing.FULL for standing, _ in left):
-            picked = min(resting, key=_rest_end_s)
+        elif tripped and all(standing is not Standing.FULL for standing, _ in left):
+            picked = min(tripped, key=_hope)
         else:
             return NoPick.WAIT if left else NoPick.NOBODY
         self._turn = max(picked.next_turn, self._turn)
@@ -116,5 +113,6 @@ class Members:
         return member.in_flight / member.place.weight, max(member.next_turn, self._turn)
 
 
-def _rest_end_s(member: Member) -> float:
-    return member.health.rests_until_s
+def _hope(member: Member) -> tuple[int, float]:
+    """Tell by what the tripped are compared: trials, then the end of the rest."""
+    return member.trials, member.health.rests_until_s

@@ -23,7 +23,7 @@ class Turn:
         self._began_at_s = now_s
         self._is_trial = member.health.state is HealthState.TRIPPED
         member.in_flight += 1
-        member.on_trial = member.on_trial or self._is_trial
+        member.trials += self._is_trial
 
     def __enter__(self) -> Self:
         return self
@@ -44,8 +44,7 @@ class Turn:
     def end(self) -> None:
         """Give the place to the next in line. A trial that was cut short has told nothing: the next request tries."""
         self.member.in_flight -= 1
-        if self._is_trial:
-            self.member.on_trial = False
+        self.member.trials -= self._is_trial
         self._turns.hand_out()
 
 
