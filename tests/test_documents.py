@@ -23,6 +23,7 @@ from tarazu.api.request_id import RequestIds
 from tarazu.backends import http_client, local, local_backend, local_server
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES, LocalAddress
 from tarazu.cli.app import app
+from tarazu.cli.clock import system_clock
 from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.errors import Error
 from tarazu.service import serving
@@ -126,7 +127,7 @@ def test_the_python_of_the_readme_asks_for_a_model_of_the_demo(tmp_path: Path, m
 async def routes() -> list[Route]:
     """List the routes of an application that runs on the demo catalogue, with books in the current folder."""
     addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
-    application = make_application(Setup(load(environ={}), addresses))
+    application = make_application(Setup(load(environ={}), system_clock, addresses))
     assert isinstance(application, RequestIds)
     starlette = application._app
     assert isinstance(starlette, Starlette)

@@ -1,7 +1,5 @@
 """What this project has decided beyond the two pages it began with: the last section of decisions.md."""
 
-import time
-
 import pytest
 from sqlalchemy import update
 
@@ -66,7 +64,7 @@ def test_a_plan_that_is_gone_is_no_plan(service: RunningService) -> None:
 def test_a_clock_that_steps_back_gives_no_place_twice(service: RunningService) -> None:
     """A window that lies ahead of the clock stays in force with the places it has given."""
     customer = service.customer("narrow")
-    ahead = minute_of(time.time_ns() // 1_000_000) + 5
+    ahead = minute_of(service.clock()) + 5
     _set_account(service, customer, window_minute=ahead, window_taken=2)
     assert service.chat(customer).headers["x-ratelimit-remaining"] == "0"
     assert service.chat(customer).code == "rate_limit_exceeded"
@@ -74,13 +72,24 @@ def test_a_clock_that_steps_back_gives_no_place_twice(service: RunningService) -
 
 @rows("decisions.added_by_this_project.6")
 def test_a_clock_that_steps_back_gives_no_quota_twice(service: RunningService) -> None:
-    """A month that lies ahead of the clock stays the account's period, with what is used of it."""
+    """An account that was on the page of a month ahead finds what it has used of this one."""
     customer = service.customer("three")
-    _set_account(service, customer, period="2999-01", used=3)
+    for _ in range(3):
+        assert service.chat(customer).status == 200
+    period = service.account(customer).period
+    _set_account(service, customer, period="2999-01", used=0)
+    assert service.get(USAGE, customer).json["api_credits"]["used"] == 3
     answer = service.chat(customer)
     assert answer.code == "api_credits_exhausted"
-    assert answer.json["error"]["details"]["period"] == "2999-01"
-    _set_account(service, customer, period="2000-01", used=0)  # leaves the books as its requests say
+    assert answer.json["error"]["details"]["period"] == period
+
+
+@rows("decisions.added_by_this_project.6")
+def test_a_window_far_ahead_of_the_clock_keeps_nobody_out(service: RunningService) -> None:
+    """What a clock that was wrong has filled is not waited for."""
+    customer = service.customer("narrow")
+    _set_account(service, customer, window_minute=minute_of(service.clock()) + 60, window_taken=3)
+    assert service.chat(customer).headers["x-ratelimit-remaining"] == "2"
 
 
 @rows("decisions.added_by_this_project.7")

@@ -34,7 +34,7 @@ def _running(folder: Path, backend: ScriptedBackend, server: str = "") -> Iterat
     with RunningService(folder, backend.url, server=server) as service:
         processes = {service.process.pid, *workers(service)}
         yield service
-        assert audit_books(service.engine).differences == ()
+        assert audit_books(service.engine, service.clock).differences == ()
         processes |= {service.process.pid, *workers(service)}
     wait_until(lambda: all(map(has_ended, processes)))
 
@@ -125,7 +125,7 @@ def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(backend: Scri
                 with pytest.raises((OSError, http.client.HTTPException)):
                     future.result()
         assert states_of(service, customer) == ["charged", *["held"] * 4]
-        assert audit_books(service.engine).differences == ()
+        assert audit_books(service.engine, service.clock).differences == ()
 
         pass_deadlines(service)
         service.start()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tarazu.domain.calendar import Clock
 from tarazu.domain.keys import parse
 from tarazu.service import serving
 from tarazu.service.configuration import Configuration, ServerSettings
@@ -33,7 +34,7 @@ class Served:
         self.base_url = URL
         self.error: ServingError | None = None
 
-    def __call__(self, configuration: Configuration, *, on_ready: Callable[[str], None]) -> int:
+    def __call__(self, configuration: Configuration, _clock: Clock, *, on_ready: Callable[[str], None]) -> int:
         """Take the place of `tarazu.service.serving.serve`."""
         self.settings = configuration.server
         if self.error is not None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
 from tarazu.domain.admission import SETTLING_S, Asked, Caller, Decision, admit, identify
 from tarazu.domain.catalogue import Catalogue, Offer
-from tarazu.domain.credits import Source
+from tarazu.domain.credits import Source, turn_page
 from tarazu.domain.errors import Error, ExhaustedDetails, NoDetails, RateLimitDetails, Refusal
 from tests.support.values import (
     DAY,
@@ -237,7 +237,7 @@ def test_exhausted_credits_without_a_plan_have_limit_zero() -> None:
 def test_exhausted_credits_are_told_for_the_new_month() -> None:
     """The first request of a month that not even the whole quota covers: the month is the new one, used is 0."""
     catalogue = make_catalogue(plans=[make_plan(monthly_credits=4)])
-    account = make_account(period="2026-01", used=4)
+    account = turn_page(make_account(period="2026-01", used=4), PERIOD, 0)
     decision = decide(account=account, asked=make_asked(model="large"), catalogue=catalogue)
     assert refused(decision).details == ExhaustedDetails(period=PERIOD, used=0, limit=4, cost=5, api_credit_balance=0)
 
@@ -270,19 +270,16 @@ def test_the_first_request_of_a_month_finds_the_whole_quota() -> None:
     account = make_account(period="2026-02", used=100)
     edge_ms = instant_ms("2026-03-01T00:00:00")
     assert refused(decide(account=account, now_ms=edge_ms - 1)).error is Error.API_CREDITS_EXHAUSTED
-    decision = decide(account=account, now_ms=edge_ms)
+    decision = decide(account=turn_page(account, "2026-03", 0), now_ms=edge_ms)
     assert held(decision).period == "2026-03"
     assert decision.caller is not None
     assert (decision.caller.account.period, decision.caller.account.used) == ("2026-03", 1)
 
 
-def test_a_clock_that_steps_back_over_the_edge_finds_no_second_quota() -> None:
-    """What is admitted then is booked on the page that is open, so that a release finds it."""
-    account = make_account(period="2026-03", used=99)
-    decision = decide(account=account, now_ms=instant_ms("2026-02-28T23:59:59"))
-    assert (held(decision).period, held(decision).day) == ("2026-03", "2026-02-28")
-    assert decision.caller is not None
-    assert (decision.caller.account.period, decision.caller.account.used) == ("2026-03", 100)
+def test_an_account_on_the_page_of_another_month_is_a_fault_of_ours() -> None:
+    """Nothing is booked to a month that it is not: the ledger turns the page first."""
+    with pytest.raises(AssertionError, match="another period's page"):
+        decide(account=make_account(period="2026-03"), now_ms=instant_ms("2026-02-28T23:59:59"))
 
 
 def test_a_free_model_needs_no_remaining_quota() -> None:

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tarazu.domain.accounts import AccountStatus, Intake
 from tarazu.domain.admission import Caller, Decision, admit
+from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import Catalogue, Offer
-from tarazu.domain.credits import Hold, Source, give_back
+from tarazu.domain.credits import Hold, Source, give_back, turn_page
 from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.rate_limit import in_minute
 from tests.support.values import (
     DAY_MS,
     MINUTE_MS,
@@ -76,10 +79,14 @@ class Step(Struct, frozen=True):
 def play(
     catalogue: Catalogue, caller: Caller, intake: Intake, sent: list[tuple[str | Refusal | None, int]]
 ) -> Iterator[Step]:
-    """Decide on one call after the other, each on the rows that the one before it left."""
+    """Decide on one call after the other, each on the rows that the one before it left, on the page of its month."""
     now_ms = NOON_MS
+    used = {caller.account.period: caller.account.used}
     for wanted, passed_ms in sent:
         now_ms += passed_ms
+        used[caller.account.period] = caller.account.used
+        period = period_of(now_ms, catalogue.zone)
+        caller = replace(caller, account=turn_page(caller.account, period, used.get(period, 0)))
         asked = make_asked(refusal=wanted) if isinstance(wanted, Refusal) else make_asked(model=wanted)
         decision = admit(asked, caller, intake, catalogue, now_ms)
         step = Step(caller, now_ms, decision, decision.caller or caller)
@@ -110,13 +117,12 @@ def test_each_hold_moves_its_price_once_and_from_one_source(
             assert (after.period, after.used, after.balance) == (before.period, before.used, before.balance)
             continue
         assert isinstance(hold, Hold)
-        used_before = before.used if after.period == before.period else 0
         assert hold.credits == catalogue.models[hold.model_id].credits
-        assert (after.used - used_before, before.balance - after.balance) == (
+        assert (after.used - before.used, before.balance - after.balance) == (
             (hold.credits, 0) if hold.source is Source.PLAN else (0, hold.credits)
         )
         given_back = give_back(after, hold)
-        assert (given_back.used, given_back.balance) == (used_before, before.balance)
+        assert (given_back.used, given_back.balance) == (before.used, before.balance)
 
 
 @given(catalogues, callers, intakes, calls)
@@ -134,8 +140,8 @@ def test_every_call_that_passes_row_7_takes_exactly_one_place_in_both_windows(
             (step.before.account.window, step.after.account.window),
             (step.before.key.window, step.after.key.window),
         ):
-            taken_before = before.taken if before.minute >= minute else 0
-            assert (after.minute, after.taken) == (max(before.minute, minute), taken_before + 1)
+            opened = in_minute(before, minute)
+            assert (after.minute, after.taken) == (opened.minute, opened.taken + 1)
 
 
 @given(catalogues, callers, intakes, calls)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.domain.calendar import day_of, iso_time, minute_end_ms, minute_of, period_of, seconds_until
+from tarazu.domain.calendar import day_of, earliest_ms, iso_time, minute_end_ms, minute_of, period_of, seconds_until
 from tests.support.values import instant_ms
 
 ZONES = [
@@ -45,6 +45,8 @@ def process_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         ("UTC", "2028-03-01T00:00:00", "2028-03-01"),
         ("UTC", "2027-02-28T23:59:59.999", "2027-02-28"),
         ("UTC", "2027-03-01T00:00:00", "2027-03-01"),
+        ("UTC", "2100-02-28T23:59:59.999", "2100-02-28"),
+        ("UTC", "2100-03-01T00:00:00", "2100-03-01"),
         ("UTC", "2026-12-31T23:59:59.999", "2026-12-31"),
         ("UTC", "2027-01-01T00:00:00", "2027-01-01"),
         ("Asia/Tehran", "2026-01-31T20:29:59.999", "2026-01-31"),
@@ -55,7 +57,10 @@ def process_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         ("America/New_York", "2026-11-01T03:59:59.999", "2026-10-31"),
         ("America/New_York", "2026-11-01T04:00:00", "2026-11-01"),
         ("America/New_York", "2026-11-02T04:59:59.999", "2026-11-01"),
+        ("Pacific/Kiritimati", "2026-12-31T09:59:59.999", "2026-12-31"),
         ("Pacific/Kiritimati", "2026-12-31T10:00:00", "2027-01-01"),
+        ("Pacific/Pago_Pago", "2027-01-01T10:59:59.999", "2026-12-31"),
+        ("Pacific/Pago_Pago", "2027-01-01T11:00:00", "2027-01-01"),
     ],
 )
 def test_a_day_and_its_month_turn_at_local_midnight(zone: str, instant: str, day: str) -> None:
@@ -87,6 +92,12 @@ def test_later_instants_have_no_earlier_period(one: int, other: int, zone: str) 
 def test_a_period_is_the_month_of_its_day(now_ms: int, zone: str) -> None:
     """A request's day and period never disagree."""
     assert day_of(now_ms, ZoneInfo(zone)).startswith(period_of(now_ms, ZoneInfo(zone)) + "-")
+
+
+@given(instants, st.sampled_from(ZONES))
+def test_no_instant_of_a_period_is_before_its_earliest(now_ms: int, zone: str) -> None:
+    """In whichever zone a request was booked, it is found by that bound."""
+    assert earliest_ms(period_of(now_ms, ZoneInfo(zone))) <= now_ms
 
 
 @pytest.mark.usefixtures("process_zone")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.domain.credits import Source, give_back, in_period, quota_remaining, source_for, take
+from tarazu.domain.credits import Source, give_back, quota_remaining, source_for, take, turn_page
 from tests.support.values import make_account, make_hold, make_plan
 
 amounts = st.integers(0, 1_000)
@@ -74,7 +74,7 @@ def test_giving_back_undoes_taking(used: int, balance: int, cost: int, source: S
 
 def test_a_return_after_the_month_has_turned_does_not_touch_the_new_quota() -> None:
     """The quota of a month that has passed is past."""
-    account = in_period(make_account(used=40), "2026-03")
+    account = turn_page(make_account(used=40), "2026-03", 0)
     assert give_back(account, make_hold(credits=5, source=Source.PLAN, period="2026-02")) == account
 
 
@@ -85,14 +85,8 @@ def test_a_return_to_the_balance_is_made_in_any_month() -> None:
     assert (given_back.used, given_back.balance) == (7, 6)
 
 
-def test_a_new_period_starts_with_nothing_used() -> None:
-    """Unused quota does not carry over, and the balance stays."""
-    turned = in_period(make_account(period="2025-12", used=40, balance=9), "2026-01")
-    assert (turned.period, turned.used, turned.balance) == ("2026-01", 0, 9)
-
-
-@pytest.mark.parametrize("period", ["2026-02", "2026-01", "2025-12"])
-def test_the_page_is_never_turned_back(period: str) -> None:
-    """A clock that steps back over a month's edge does not give the quota a second time."""
-    account = make_account(period="2026-02", used=40)
-    assert in_period(account, period) == account
+@pytest.mark.parametrize(("period", "used"), [("2026-01", 0), ("2025-11", 7)])
+def test_a_page_has_what_is_used_of_its_own_month_alone(period: str, used: int) -> None:
+    """Neither unused quota nor what was spent of it carries over, onwards or back; the balance stays."""
+    turned = turn_page(make_account(period="2025-12", used=40, balance=9), period, used)
+    assert (turned.period, turned.used, turned.balance) == (period, used, 9)

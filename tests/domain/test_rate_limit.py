@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarazu.domain.accounts import Window
-from tarazu.domain.rate_limit import Scope, binding_limit, in_minute, take_place
+from tarazu.domain.rate_limit import AHEAD_MINUTES_MAX, Scope, binding_limit, in_minute, take_place
 from tests.support.values import MINUTE_MS, NOON_MS, make_account, make_key, make_plan
 
 MINUTE = NOON_MS // MINUTE_MS
@@ -29,6 +29,12 @@ def test_a_clock_that_steps_back_gives_no_place_twice() -> None:
     assert window == Window(MINUTE, 8)
     assert in_minute(window, MINUTE) == Window(MINUTE, 8)
     assert in_minute(window, MINUTE + 1) == Window(MINUTE + 1, 0)
+
+
+def test_a_window_five_minutes_ahead_stays_and_one_further_ahead_is_turned_back() -> None:
+    """A clock that was an hour ahead for a moment keeps nobody out for an hour."""
+    assert in_minute(Window(MINUTE + AHEAD_MINUTES_MAX, 7), MINUTE) == Window(MINUTE + AHEAD_MINUTES_MAX, 7)
+    assert in_minute(Window(MINUTE + AHEAD_MINUTES_MAX + 1, 7), MINUTE) == Window(MINUTE, 0)
 
 
 def test_limit_one_has_one_place_and_then_none() -> None:
@@ -104,11 +110,12 @@ def test_remaining_stays_between_zero_and_the_limit(
 
 @given(limits, st.lists(st.integers(-90_000, 90_000), min_size=1, max_size=60))
 def test_no_minute_has_more_places_than_its_limit(per_minute: int, steps_ms: list[int]) -> None:
-    """Wherever the clock goes, also back, what a window lets in is at most its limit."""
-    plan, account, now_ms = make_plan(requests_per_minute=per_minute), make_account(), NOON_MS
+    """Wherever the clock goes, also back by up to five minutes, what a window lets in is at most its limit."""
+    plan, account, now_ms, latest_ms = make_plan(requests_per_minute=per_minute), make_account(), NOON_MS, NOON_MS
     let_in: dict[int, int] = {}
     for step_ms in steps_ms:
-        now_ms += step_ms
+        now_ms = max(now_ms + step_ms, latest_ms - AHEAD_MINUTES_MAX * MINUTE_MS)
+        latest_ms = max(now_ms, latest_ms)
         if binding_limit(account, make_key(), plan, now_ms).remaining > 0:
             account = make_account(window=take_place(in_minute(account.window, now_ms // MINUTE_MS)))
             let_in[account.window.minute] = let_in.get(account.window.minute, 0) + 1

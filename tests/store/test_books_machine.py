@@ -82,7 +82,10 @@ changes = st.one_of(
 operations = st.one_of(admissions, endings, st.just(("sweep",)), admissions.map(tuple), endings.map(tuple), changes)
 """Admissions and endings stand twice, so that they come more often."""
 times = st.one_of(
-    st.tuples(st.just("by"), st.sampled_from([0, 0, 1, MINUTE_MS, 2 * MINUTE_MS, DAY_MS, -1, -MINUTE_MS, -DAY_MS])),
+    st.tuples(
+        st.just("by"),
+        st.sampled_from([0, 0, 1, MINUTE_MS, 2 * MINUTE_MS, DAY_MS, -1, -MINUTE_MS, -5 * MINUTE_MS, -DAY_MS]),
+    ),
     st.tuples(st.sampled_from(["deadline", "next month", "last month"]), st.sampled_from([-1, 0, 1])),
 )
 """How far the clock goes on or back before a batch: by so much, or to just before, at or just after such a time."""
@@ -202,7 +205,7 @@ class BooksMachine(RuleBasedStateMachine):
             idempotency_key=self.idempotency_keys.get(request_id),
             reply=reply_of(request_id) if state is RequestState.CHARGED else None,
         )
-        self._add(end, lambda: self.model.end(request_id, state.value, tokens))
+        self._add(end, lambda: self.model.end(request_id, state.value, self.books.clock(), tokens))
 
     def _sweep(self) -> None:
         if not any(isinstance(operation, Sweep) for operation, _ in self.batch):

@@ -13,6 +13,8 @@ from tests.support.values import DAY_MS, MINUTE_MS
 ZONE_OFFSET = timedelta(hours=3, minutes=30)
 HOLD_MS = 90_000
 """Time-out of the models (60 s) and time to settle (30 s)."""
+WINDOW_AHEAD_MAX = 5
+"""Minutes by which a window may lie ahead of the clock."""
 
 Row = dict[str, Any]
 
@@ -83,18 +85,20 @@ class LedgerModel:
         """Give back what is overdue, and forget the idempotency keys of yesterday."""
         overdue = [id_ for id_, row in self.requests.items() if row["state"] == "held" and row["deadline_ms"] < now_ms]
         for id_ in overdue:
-            self.end(id_, "swept")
+            self.end(id_, "swept", now_ms)
         self.kept = {place: row for place, row in self.kept.items() if row["created_ms"] > now_ms - DAY_MS}
         return len(overdue)
 
-    def end(self, request_id: str, state: str, tokens: tuple[int, int] = (0, 0)) -> bool:
+    def end(self, request_id: str, state: str, now_ms: int, tokens: tuple[int, int] = (0, 0)) -> bool:
         """End a hold, if it is one. A charge that is asked for again has ended so."""
         request = self.requests[request_id]
         if request["state"] != "held":
             return state == "charged" and bool(request["state"] == state)
+        account = self.accounts[request["account"]]
+        if state != "charged":
+            self._turn_page(account, now_ms)
         request["state"] = state
         self._end_key(request_id, state)
-        account = self.accounts[request["account"]]
         if state == "charged":
             place = (request["account"], request["day"], request["key"], request["model"])
             old = self.usage.get(place, [0, 0, 0, 0])
@@ -131,6 +135,7 @@ class LedgerModel:
         quota, per_minute = self.plans.get(account["plan"] or "", (None, self.payg_per_minute))
         if not self._take_places(account, key, per_minute, now_ms // MINUTE_MS):
             return "rate_limit_exceeded"
+        self._turn_page(account, now_ms)
         if sent is not None and (earlier := self._earlier(account, sent, now_ms)):
             return earlier
         if quota is None and account["balance"] == 0:
@@ -155,28 +160,35 @@ class LedgerModel:
     def _take_places(self, account: Row, key: Row, per_minute: int, minute: int) -> bool:
         windows = [(account, per_minute), (key, key["limit"])]
         for row, limit in windows:
-            taken = row["taken"] if row["minute"] >= minute else 0
+            taken = row["taken"] if 0 <= row["minute"] - minute <= WINDOW_AHEAD_MAX else 0
             if limit is not None and taken >= limit:
                 return False
         for row, _ in windows:
-            if row["minute"] < minute:
+            if not 0 <= row["minute"] - minute <= WINDOW_AHEAD_MAX:
                 row["minute"], row["taken"] = minute, 0
             row["taken"] += 1
         return True
 
+    def _turn_page(self, account: Row, now_ms: int) -> None:
+        period = _day(now_ms)[:7]
+        if account["period"] != period:
+            account["period"] = period
+            account["used"] = sum(
+                row["credits"]
+                for row in self.requests.values()
+                if (row["account"], row["period"], row["source"]) == (account["id"], period, "plan")
+                and row["state"] in ("held", "charged")
+            )
+
     def _hold(self, request_id: str, account: Row, key: Row, model: str, quota: int | None, now_ms: int) -> str:
         cost = self.prices[model]
-        day = (datetime.fromtimestamp(now_ms / 1_000, UTC) + ZONE_OFFSET).date().isoformat()
-        new_page = day[:7] > account["period"]
-        used = 0 if new_page else account["used"]
+        day, used = _day(now_ms), account["used"]
         if quota is not None and used + cost <= max(quota, used):
             source = "plan"
         elif cost <= account["balance"]:
             source = "api_balance"
         else:
             return "api_credits_exhausted"
-        if new_page:
-            account["period"], account["used"] = day[:7], 0
         account["used" if source == "plan" else "balance"] += cost if source == "plan" else -cost
         self.requests[request_id] = {
             "account": account["id"],
@@ -190,3 +202,7 @@ class LedgerModel:
             "deadline_ms": now_ms + HOLD_MS,
         }
         return source
+
+
+def _day(now_ms: int) -> str:
+    return (datetime.fromtimestamp(now_ms / 1_000, UTC) + ZONE_OFFSET).date().isoformat()

@@ -100,7 +100,7 @@ class Load:
         assert delivered - set(charged) == set(), "a reply was delivered and is not charged"
         assert len(set(charged) - delivered) <= charged_unseen, (sorted(set(charged) - delivered), self.statuses)
         assert look(self._service, "SELECT sum(requests) FROM daily_usage") == [(len(charged),)]
-        assert audit_books(self._service.engine).differences == ()
+        assert audit_books(self._service.engine, self._service.clock).differences == ()
 
     def _nothing_is_held(self) -> bool:
         # Again each time: the database may still have been committing for a process that is no more.

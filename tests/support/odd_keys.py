@@ -3,7 +3,6 @@
 import os
 
 from tarazu.domain.keys import ALPHABET, ENTROPY_BYTES, ID_PREFIX, SECRET_LENGTH, mint
-from tarazu.service.identifiers import now_ms
 from tarazu.service.provisioning import Provisioning
 from tests.support.service import Customer, RunningService
 
@@ -27,7 +26,7 @@ def key_with_another_secret(customer: Customer) -> str:
 
 def expired_key(service: RunningService, customer: Customer) -> str:
     """Issue one more key of the account, which expired almost an hour ago."""
-    then = Provisioning(service.engine, service.configuration.catalogue, lambda: now_ms() - HOUR_MS)
+    then = Provisioning(service.engine, service.configuration.catalogue, lambda: service.clock() - HOUR_MS)
     return then.create_key(customer.account_id, name="old key", expires_in_s=1).secret
 
 

@@ -17,7 +17,9 @@ from typing import Any, Self
 from msgspec import Struct
 from sqlalchemy import Engine
 
+from tarazu.cli.clock import system_clock
 from tarazu.domain.accounts import Account, AccountStatus
+from tarazu.domain.calendar import Clock
 from tarazu.service.books import open_books
 from tarazu.service.configuration import Configuration, load
 from tarazu.service.provisioning import Provisioning
@@ -164,7 +166,8 @@ class Customer(Struct, frozen=True):
 class RunningService:
     """`tarazu serve` on a free port, with books of its own in `folder`.
 
-    `catalogue` is the text of tarazu.toml without [server] and [database]. Logs are in `log`.
+    `catalogue` is the text of tarazu.toml without [server] and [database]. Logs are in `log`. `clock` is what the
+    process tells the time by, for who looks into its books.
     """
 
     def __init__(
@@ -176,6 +179,7 @@ class RunningService:
         server: str = "",
         database_url: str | None = None,
         environ: Mapping[str, str] | None = None,
+        clock: Clock = system_clock,
     ) -> None:
         self.port = free_port()
         self.folder = folder
@@ -189,7 +193,8 @@ class RunningService:
         self.environ = {**os.environ, "BACKEND_KEY": BACKEND_KEY, **(environ or {})}
         self.configuration: Configuration = load(self.config, self.environ)
         self.engine: Engine = open_books(self.configuration.database_url)
-        self.provisioning = Provisioning(self.engine, self.configuration.catalogue)
+        self.clock = clock
+        self.provisioning = Provisioning(self.engine, self.configuration.catalogue, clock)
 
     def __enter__(self) -> Self:
         self.start()

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tarazu.service.provisioning import Provisioning
 from tests.support.service import CATALOGUE, RunningService, checked
 from tests.support.values import instant_ms
 
 NOON = "2026-02-10T12:00:00Z"
 
-_SITE = '''"""Let time.time_ns() tell the time in a file, in milliseconds since the epoch."""
+_SITE = '''"""Let time.time_ns() tell the time in a file, in milliseconds: what the product's clock asks."""
 import time
 
 
@@ -65,6 +64,6 @@ def service_by(
 ) -> Iterator[RunningService]:
     """Run a service that tells the time by `clock`; at the end its books must balance, and its log be clean."""
     environ = {**clock.environ, **(environ or {})}
-    with checked(RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ)) as running:
-        running.provisioning = Provisioning(running.engine, running.configuration.catalogue, clock)
+    service = RunningService(folder, backend_url, catalogue=catalogue, server=server, environ=environ, clock=clock)
+    with checked(service) as running:
         yield running

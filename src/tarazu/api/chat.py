@@ -1,6 +1,5 @@
 """POST /chat/completions."""
 
-from collections.abc import Callable
 from http import HTTPStatus
 
 from starlette.types import Receive, Scope, Send
@@ -11,7 +10,7 @@ from tarazu.api.envelope import Headers, error_body, error_headers, rate_limit_h
 from tarazu.api.idempotency import read_idempotency
 from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, CompletionUsage
 from tarazu.api.presence import unless_gone
-from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency
 from tarazu.domain.prompt import ChatRequest, read_chat_request
@@ -25,7 +24,7 @@ BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
 class ChatEndpoint:
     """The endpoint as an ASGI application: reads, asks the service, and answers, unless the client has left."""
 
-    def __init__(self, completions: Completions, bodies: BodyReader, clock: Callable[[], int]) -> None:
+    def __init__(self, completions: Completions, bodies: BodyReader, clock: Clock) -> None:
         self._completions = completions
         self._bodies = bodies
         self._clock = clock

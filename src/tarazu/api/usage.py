@@ -1,7 +1,5 @@
 """GET /usage: quota, balance, the window that binds tighter, and the calling key. Reading it changes nothing."""
 
-from collections.abc import Callable
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,9 +7,9 @@ from tarazu.api.envelope import json_response
 from tarazu.api.identity import identified
 from tarazu.api.objects import ApiCredits, CallingKey, PayAsYouGo, RateLimitState, UsageObject
 from tarazu.domain.admission import Caller
-from tarazu.domain.calendar import iso_time, period_of
+from tarazu.domain.calendar import Clock, iso_time
 from tarazu.domain.catalogue import NO_PLAN, Catalogue
-from tarazu.domain.credits import in_period, quota_limit, quota_remaining
+from tarazu.domain.credits import quota_limit, quota_remaining
 from tarazu.domain.rate_limit import binding_limit
 from tarazu.store.ledger import Ledger
 
@@ -19,7 +17,7 @@ from tarazu.store.ledger import Ledger
 class UsageEndpoint:
     """The endpoint that shows an account's state."""
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], int]) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
 
@@ -30,7 +28,7 @@ class UsageEndpoint:
 
 
 def _usage(caller: Caller, catalogue: Catalogue, now_ms: int) -> UsageObject:
-    account = in_period(caller.account, period_of(now_ms, catalogue.zone))
+    account = caller.account
     plan = catalogue.plan(account.plan)
     limit = binding_limit(account, caller.key, catalogue.offer(account.plan), now_ms)
     return UsageObject(

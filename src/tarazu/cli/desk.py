@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tarazu.cli.clock import system_clock
 from tarazu.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -78,6 +79,6 @@ def open_provisioning(configuration: "Configuration") -> Iterator["Provisioning"
 
     with open_books(configuration) as engine:
         try:
-            yield Provisioning(engine, configuration.catalogue)
+            yield Provisioning(engine, configuration.catalogue, system_clock)
         except ProvisioningError as error:
             raise CommandError(str(error)) from None

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import IssuedKeyDocument, KeyDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option, number_option
 from tarazu.cli.output import Column, print_fields, print_json, print_table, say
 from tarazu.cli.program import command_line
-from tarazu.service.identifiers import now_ms
 
 if TYPE_CHECKING:
     from tarazu.service.provisioning import IssuedKey
@@ -85,7 +85,7 @@ def list_(account: AccountId, /, *, as_json: AsJson = False, config: ConfigPath 
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         keys = provisioning.keys(account)
-    now = now_ms()
+    now = system_clock()
     documents = [KeyDocument.of(key, now) for key in keys]
     if as_json:
         print_json(documents)
@@ -111,7 +111,7 @@ def revoke(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None)
     """
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
-        document = KeyDocument.of(provisioning.revoke_key(key), now_ms())
+        document = KeyDocument.of(provisioning.revoke_key(key), system_clock())
     if as_json:
         print_json(document)
     else:

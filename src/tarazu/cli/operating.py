@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import books_errors, open_books, read_configuration
 from tarazu.cli.documents import CheckDocument, MigrationDocument, ModelDocument, PlanDocument, ProblemDocument
 from tarazu.cli.errors import EXIT_FAILED
@@ -95,7 +96,7 @@ def audit(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     from tarazu.service.auditing import audit_books
 
     with open_books(read_configuration(config)) as engine:
-        report = audit_books(engine)
+        report = audit_books(engine, system_clock)
     if as_json:
         print_json(report)
     else:

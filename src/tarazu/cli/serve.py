@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec.structs import replace
 
+from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_books, open_provisioning, read_configuration
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.greeting import demo_greeting, greeting
@@ -64,7 +65,7 @@ def serve(
             pass  # nobody reads it
 
     try:
-        return serve_until_stopped(configuration, on_ready=greet)
+        return serve_until_stopped(configuration, system_clock, on_ready=greet)
     except ServingError as error:
         raise CommandError(str(error)) from None
 

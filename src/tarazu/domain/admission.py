@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key
 from tarazu.domain.calendar import day_of, iso_time, minute_of, period_of, seconds_until
 from tarazu.domain.catalogue import Catalogue, Model, Plan
-from tarazu.domain.credits import Hold, in_period, quota_limit, source_for, take
+from tarazu.domain.credits import Hold, quota_limit, source_for, take
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
 from tarazu.domain.idempotency import Earlier, Idempotency, Replay, answer_from
 from tarazu.domain.keys import PresentedKey
@@ -33,7 +33,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True):
-    """A key and its account, as read from the books under lock."""
+    """A key and its account, as read from the books under lock, on its page of this period."""
 
     key: Key
     account: Account
@@ -100,14 +100,14 @@ def admit(
         return Decision(outcome=answer_from(earlier, asked.idempotency), caller=caller, rate_limit=limit)
     hold = _hold(asked, caller, catalogue, now_ms)
     if isinstance(hold, Hold):
-        caller = Caller(caller.key, _charged(caller.account, hold))
+        caller = Caller(caller.key, take(caller.account, hold.credits, hold.source))
     return Decision(outcome=hold, caller=caller, rate_limit=limit)
 
 
 def _hold(asked: Asked, caller: Caller, catalogue: Catalogue, now_ms: int) -> Hold | Refusal:
     assert isinstance(asked.request, ChatRequest)
-    period = period_of(now_ms, catalogue.zone)
-    account = in_period(caller.account, period)
+    account = caller.account
+    assert account.period == period_of(now_ms, catalogue.zone), "the account is on another period's page"
     plan = catalogue.plan(account.plan)
     if plan is None and account.balance <= 0:
         return Refusal(error=Error.UPGRADE_REQUIRED)  # 14
@@ -130,10 +130,6 @@ def _hold(asked: Asked, caller: Caller, catalogue: Catalogue, now_ms: int) -> Ho
         deadline_ms=now_ms + math.ceil((model.timeout_s + SETTLING_S) * 1_000),
         idempotency_key=None if asked.idempotency is None else asked.idempotency.key,
     )
-
-
-def _charged(account: Account, hold: Hold) -> Account:
-    return take(in_period(account, hold.period), hold.credits, hold.source)
 
 
 def _place_taken(caller: Caller, now_ms: int) -> Caller:

@@ -3,10 +3,14 @@
 An instant is a whole number of milliseconds since the Unix epoch, always handed in.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
+Clock = Callable[[], int]
+"""Tells the instant that it is now. The command that a process begins with makes it; all others are handed it."""
 MILLISECONDS_PER_SECOND = 1_000
 MILLISECONDS_PER_MINUTE = 60_000
+MILLISECONDS_PER_DAY = 86_400_000
 
 
 def minute_of(now_ms: int) -> int:
@@ -34,6 +38,13 @@ def periods_from(period: str, number: int) -> list[str]:
     year, month = map(int, period.split("-"))
     months = range(12 * year + month - 1, 12 * year + month - 1 + number)
     return [f"{months_since // 12:04}-{months_since % 12 + 1:02}" for months_since in months]
+
+
+def earliest_ms(period: str) -> int:
+    """Tell an instant before which it is that period in no time zone: those are less than a day apart from UTC."""
+    year, month = map(int, period.split("-"))
+    start_s = round(datetime(year, month, 1, tzinfo=UTC).timestamp())
+    return start_s * MILLISECONDS_PER_SECOND - MILLISECONDS_PER_DAY
 
 
 def seconds_until(instant_ms: int, now_ms: int) -> int:

@@ -48,12 +48,13 @@ class Hold(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
 
 
-def in_period(account: Account, period: str) -> Account:
-    """Turn the account's page to `period`: unused quota does not carry over. A page is never turned back.
+def turn_page(account: Account, period: str, used: int) -> Account:
+    """Turn to the account's page of `period`, on which `used` is spent: what its requests of that period cost.
 
-    A clock that steps back over a month's edge, or a zone that is set anew, must not give quota a second time.
+    A new month's page is empty, for unused quota does not carry over. Wherever the clock goes, and whichever zone is
+    set, no month's quota is given a second time.
     """
-    return replace(account, period=period, used=0) if period > account.period else account
+    return replace(account, period=period, used=used)
 
 
 def quota_limit(plan: Plan | None) -> int:

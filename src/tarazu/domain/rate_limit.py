@@ -8,6 +8,9 @@ from tarazu.domain.accounts import Account, Key, Window
 from tarazu.domain.calendar import minute_end_ms, minute_of
 from tarazu.domain.catalogue import Offer
 
+AHEAD_MINUTES_MAX = 5
+"""More than clocks that are kept right ever differ by."""
+
 
 class Scope(StrEnum):
     """Whose limit it is."""
@@ -26,8 +29,13 @@ class RateLimit(Struct, frozen=True, kw_only=True):
 
 
 def in_minute(window: Window, minute: int) -> Window:
-    """Turn the window to `minute`. It never turns back: a clock that steps back gives no place twice."""
-    return Window(minute, 0) if minute > window.minute else window
+    """Turn the window to `minute`. A clock that steps back by AHEAD_MINUTES_MAX or less gives no place twice.
+
+    A window still further ahead is turned back: a clock that was wrong has opened it, and it would keep the callers out
+    until that time has come.
+    """
+    is_open = minute <= window.minute <= minute + AHEAD_MINUTES_MAX
+    return window if is_open else Window(minute, 0)
 
 
 def take_place(window: Window) -> Window:

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
 
 from tarazu.backends.pool import Pool, PoolError, PoolReply
 from tarazu.domain.admission import Asked
+from tarazu.domain.calendar import Clock
 from tarazu.domain.credits import Hold, Source
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency, Replay
@@ -56,9 +57,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Completions:
     """Serves completions, at most `max_in_flight` at once."""
 
-    def __init__(
-        self, ledger: Ledger, pools: Mapping[str, Pool], clock: Callable[[], int], *, max_in_flight: int
-    ) -> None:
+    def __init__(self, ledger: Ledger, pools: Mapping[str, Pool], clock: Clock, *, max_in_flight: int) -> None:
         self._ledger = ledger
         self._pools = pools
         self._clock = clock

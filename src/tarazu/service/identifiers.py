@@ -1,7 +1,6 @@
 """Make the identifiers of accounts, requests and top-ups: random, and for requests in the order of their time."""
 
 import os
-import time
 
 from tarazu.domain.keys import base62
 
@@ -12,11 +11,6 @@ TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
 RANDOM_BYTES = 10
 RANDOM_DIGITS = 14
-
-
-def now_ms() -> int:
-    """Tell the time, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def new_account_id() -> str:

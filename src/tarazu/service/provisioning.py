@@ -5,7 +5,7 @@ Every act is one transaction. What is wrong with it is a ProvisioningError, whos
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from msgspec import Struct
@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
-from tarazu.domain.calendar import period_of
+from tarazu.domain.calendar import Clock, period_of
 from tarazu.domain.catalogue import ANY_MODEL, Catalogue
-from tarazu.domain.credits import in_period
 from tarazu.domain.keys import ENTROPY_BYTES, mint
-from tarazu.service.identifiers import new_account_id, new_topup_id, now_ms
+from tarazu.service.identifiers import new_account_id, new_topup_id
 from tarazu.store.accounts import (
     find_account,
     find_account_by_email,
@@ -29,6 +28,7 @@ from tarazu.store.accounts import (
 from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
+from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup, find_topup, insert_topup
 
 NAME_LENGTH_MAX = 200
@@ -69,7 +69,7 @@ UNCHANGED = Unchanged()
 class Provisioning:
     """The operator's acts on one set of books."""
 
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Callable[[], int] = now_ms) -> None:
+    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._clock = clock
@@ -111,7 +111,7 @@ class Provisioning:
     def accounts(self) -> list[Account]:
         """List all accounts as they stand in this period, oldest first."""
         with self._reading() as connection:
-            return [self._current(account) for account in list_accounts(connection)]
+            return self._on_this_page(connection, list_accounts(connection))
 
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.
@@ -120,7 +120,8 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            return self._current(_account(connection, account_id))
+            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+        return account
 
     def has_accounts(self) -> bool:
         """Tell whether anybody has an account yet."""
@@ -147,7 +148,8 @@ class Provisioning:
                 status=account.status if isinstance(status, Unchanged) else status,
             )
             update_account(connection, account_id, plan=account.plan, status=account.status)
-        return self._current(account)
+            (account,) = self._on_this_page(connection, [account])
+        return account
 
     def create_key(
         self,
@@ -282,8 +284,8 @@ class Provisioning:
             write_intake(connection, switch)
         return switch
 
-    def _current(self, account: Account) -> Account:
-        return in_period(account, period_of(self._clock(), self._catalogue.zone))
+    def _on_this_page(self, connection: Connection, found: Sequence[Account]) -> list[Account]:
+        return on_page(connection, found, period_of(self._clock(), self._catalogue.zone))
 
     def _plan_name(self, plan: str | None) -> str | None:
         if plan is not None and plan not in self._catalogue.plans:

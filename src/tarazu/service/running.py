@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tarazu.backends.http_client import HttpClient
+from tarazu.domain.calendar import Clock
 from tarazu.service.books import open_books
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
-from tarazu.service.identifiers import now_ms
 from tarazu.service.pools import LocalAddresses, make_pools
 from tarazu.service.upkeep import keep_up
 from tarazu.store.ledger import Ledger
 
 
 class Setup(Struct, frozen=True):
-    """What a process needs to begin; it is handed from the parent process to each worker."""
+    """What a process needs to begin; it is handed from the parent process to each worker, so it can be pickled."""
 
     configuration: Configuration
+    clock: Clock
     local_addresses: LocalAddresses = {}
 
 
@@ -34,7 +35,7 @@ class Service:
         """
         configuration = setup.configuration
         self.catalogue = configuration.catalogue
-        self.clock = now_ms
+        self.clock = setup.clock
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
         self.pools = make_pools(self.catalogue, self._http, environ, setup.local_addresses)

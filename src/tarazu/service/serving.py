@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
+from tarazu.domain.calendar import Clock
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.logs import configure_logs
 from tarazu.service.running import Setup
@@ -45,7 +46,7 @@ class ServingError(Exception):
     """The service cannot start. The message says why and what to do."""
 
 
-def serve(configuration: Configuration, *, on_ready: Callable[[str], None]) -> int:
+def serve(configuration: Configuration, clock: Clock, *, on_ready: Callable[[str], None]) -> int:
     """Serve until SIGINT or SIGTERM; answer with the exit status.
 
     `on_ready` is called once with the base address, when requests are answered and the local models are loaded.
@@ -57,7 +58,7 @@ def serve(configuration: Configuration, *, on_ready: Callable[[str], None]) -> i
     multiprocessing.set_start_method("spawn", force=True)
     with _hold_port(configuration.server) as held, _local_models(configuration) as local_models:
         server = replace(configuration.server, port=held.getsockname()[1])
-        setup = Setup(replace(configuration, server=server), local_models.addresses)
+        setup = Setup(replace(configuration, server=server), clock, local_models.addresses)
         granian = _granian(setup)
         ready = threading.Thread(target=_when_ready, args=(server, local_models, on_ready), name="ready", daemon=True)
         granian.on_startup(ready.start)

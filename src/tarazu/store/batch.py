@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from tarazu.domain.accounts import Account, Intake, Key
 from tarazu.domain.admission import Asked, Caller, Decision, admit, identify
+from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState, give_back
 from tarazu.domain.errors import Refusal
@@ -20,6 +21,7 @@ from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Operation, Sweep, Work
+from tarazu.store.pages import on_page
 from tarazu.store.rows import (
     account_of,
     hold_of,
@@ -205,7 +207,9 @@ class _Page:
         if key_ids or ends:
             ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
             query = _FIND_ACCOUNTS if only_reads else _LOCK_ACCOUNTS
-            self._accounts = {row[0]: account_of(row) for row in self._connection.execute(query, ids)}
+            found = [account_of(row) for row in self._connection.execute(query, ids)]
+            period = period_of(self._now_ms, self._catalogue.zone)
+            self._accounts = {account.id: account for account in on_page(self._connection, found, period)}
         if key_ids:
             query = _FIND_KEYS if only_reads else _LOCK_KEYS
             rows = self._connection.execute(query, {"key_ids": list(key_ids)})

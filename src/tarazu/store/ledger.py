@@ -16,6 +16,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
 from tarazu.domain.admission import Asked, Caller, Decision
+from tarazu.domain.calendar import Clock
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.domain.errors import Refusal
@@ -53,11 +54,10 @@ class _Call(Struct, eq=False):
 class Ledger:
     """The only way to the books while the service runs.
 
-    `clock` tells the time in milliseconds since the epoch. `catalogue` may be replaced at any time; a batch uses
-    the one that is there when it starts.
+    `catalogue` may be replaced at any time; a batch uses the one that is there when it starts.
     """
 
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Callable[[], int]) -> None:
+    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock) -> None:
         self.catalogue = catalogue
         self._engine = engine
         self._clock = clock
