@@ -34,9 +34,11 @@ class Served:
         self.base_url = URL
         self.error: ServingError | None = None
 
-    def __call__(self, configuration: Configuration, _clock: Clock, *, on_ready: Callable[[str], None]) -> int:
+    def __call__(
+        self, _read: Configuration, server: ServerSettings, _clock: Clock, *, on_ready: Callable[[str], None]
+    ) -> int:
         """Take the place of `tarazu.service.serving.serve`."""
-        self.settings = configuration.server
+        self.settings = server
         if self.error is not None:
             raise self.error
         on_ready(self.base_url)

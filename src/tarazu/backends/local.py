@@ -179,14 +179,9 @@ class LocalModels:
         Raises:
             LocalModelError: a file is missing or no model, or a package is not installed.
         """
-        files = {path: find_model(path) for path in paths}
         self._models: dict[tuple[Path, bool], LocalModel] = {}
         self.addresses: dict[str | None, LocalAddress] = {}
-        for path, file in files.items():
-            which = (file.resolve(), path is None)
-            if which not in self._models:
-                self._models[which] = _make_model(file, embedded=path is None)
-            self.addresses[path] = self._models[which].address
+        self._make(paths)
 
     def __repr__(self) -> str:
         return f"<LocalModels {list(self)}>"
@@ -199,6 +194,24 @@ class LocalModels:
         """Begin to load the models. Returns at once."""
         for model in self:
             model.start()
+
+    def add(self, paths: Iterable[str | None]) -> None:
+        """Begin to load the models of these paths too, those that are not there yet.
+
+        Raises:
+            LocalModelError: as when they are made; then none is added.
+        """
+        for model in self._make(paths):
+            model.start()
+
+    def keep(self, paths: Iterable[str | None]) -> None:
+        """End the processes of all models but those of these paths."""
+        kept = {path: self.addresses[path] for path in paths}
+        for which, model in list(self._models.items()):
+            if model.address not in kept.values():
+                del self._models[which]
+                model.stop()
+        self.addresses = kept
 
     def wait_ready(self, timeout_s: float) -> None:
         """Return when all models can be asked.
@@ -215,6 +228,17 @@ class LocalModels:
         until_s = time.monotonic() + timeout_s
         for model in self:
             model.stop(max(until_s - time.monotonic(), 0))
+
+    def _make(self, paths: Iterable[str | None]) -> list[LocalModel]:
+        files = {path: find_model(path) for path in paths}
+        made = []
+        for path, file in files.items():
+            which = (file.resolve(), path is None)
+            if which not in self._models:
+                self._models[which] = _make_model(file, embedded=path is None)
+                made.append(self._models[which])
+            self.addresses[path] = self._models[which].address
+        return made
 
 
 def _make_model(file: Path, *, embedded: bool) -> LocalModel:

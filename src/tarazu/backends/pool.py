@@ -1,13 +1,30 @@
-"""The backends of one model: asked in the order of their priority until one gives a valid reply, in one deadline."""
+"""The backends of one model: asked one after the other until one gives a valid reply, all within one deadline."""
 
 import asyncio
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 from msgspec import Struct
 
-from tarazu.backends.port import Backend, BackendError, Reply
+from tarazu.backends.health import HealthState
+from tarazu.backends.members import Member, Members, Place
+from tarazu.backends.port import Backend, BackendError, Fault, Remedy, Reply
+from tarazu.backends.turns import NobodyError, Turn, Turns
 from tarazu.domain.prompt import ChatRequest, capped
+
+AGAIN_TRIES_MAX = 3
+"""So often at most are backends asked for one request when some of them are asked again."""
+TRIES_MAX = 8
+"""However many backends there are."""
+AGAIN = frozenset({Fault.UNREACHABLE, Fault.STATUS})
+"""Faults that are often over in a moment: the same backend may be asked again."""
+AGAIN_PAUSE_S = 0.1
+"""Before the first time; the pause doubles, and is up to half shorter or longer by chance."""
+WAIT_SHARE_MAX = 0.5
+"""The part of a model's time-out that a request may spend in line."""
+TIMEOUT_SHARE_MIN = 0.5
+"""A try that had less than this part of the model's time-out, and ran out of it, says nothing about its backend."""
 
 log = structlog.get_logger()
 
@@ -28,43 +45,101 @@ class PoolError(Exception):
 
 
 class Pool:
-    """The backends of one model, first choice first."""
+    """The backends of one model. `jitter` gives numbers from 0 to 1."""
 
     def __init__(
-        self, model_id: str, backends: Sequence[Backend], *, timeout_s: float, max_output_tokens: int | None = None
+        self,
+        model_id: str,
+        backends: Sequence[tuple[Backend, Place]],
+        *,
+        timeout_s: float,
+        max_output_tokens: int | None = None,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
+        self.members = Members([Member(backend, place, jitter) for backend, place in backends])
         self._model_id = model_id
-        self._backends = tuple(backends)
+        self._turns = Turns(self.members)
         self._timeout_s = timeout_s
         self._max_output_tokens = max_output_tokens
+        self._jitter = jitter
+        self._tries_max = min(max(len(self.members), AGAIN_TRIES_MAX), TRIES_MAX)
 
     def __repr__(self) -> str:
-        return f"<Pool {self._model_id}, {len(self._backends)} backends>"
+        in_flight = sum(member.in_flight for member in self.members)
+        waiting = self._turns.waiting
+        return f"<Pool {self._model_id}, {len(self.members)} backends, {in_flight} in flight, {waiting} waiting>"
 
     @property
     def available(self) -> bool:
-        """Tell whether the model can be asked now."""
-        return bool(self._backends)
+        """Tell whether there is a backend that may be well: False while all are tripped and rest."""
+        now_s = asyncio.get_running_loop().time()
+        return any(
+            member.health.state is not HealthState.TRIPPED or not member.health.is_resting(now_s)
+            for member in self.members
+        )
 
     async def ask(self, request: ChatRequest) -> PoolReply:
         """Get a reply from the first backend that has one, all within the model's time-out.
 
         Raises:
-            PoolError: all have failed, or the time is over.
+            PoolError: all have failed, the request is one that none would answer, or the time is over.
         """
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._timeout_s
+        begin_s = loop.time()
+        deadline_s = begin_s + self._timeout_s
         request = capped(request, self._max_output_tokens)
-        tries = 0
-        for backend in self._backends:
-            left_s = deadline_s - loop.time()
-            if left_s <= 0:
-                break
-            tries += 1
+        failed: dict[Member, BackendError] = {}
+        tries = rounds = 0
+        while tries < self._tries_max:
             try:
-                return PoolReply(await backend.ask(request, timeout_s=left_s), tries)
-            except BackendError as error:
-                log.warning(
-                    "backend_failed", model=self._model_id, backend=backend.name, fault=error.fault, detail=error.detail
-                )
+                turn = await self._turns.take(failed, begin_s + self._timeout_s * WAIT_SHARE_MAX)
+            except NobodyError:
+                pause_s = AGAIN_PAUSE_S * 2**rounds * (0.5 + self._jitter())
+                if not (again := _may_be_asked_again(failed)) or loop.time() + pause_s >= deadline_s:
+                    break
+                rounds += 1
+                await asyncio.sleep(pause_s)
+                for member in again:
+                    del failed[member]
+                continue
+            with turn:
+                left_s = deadline_s - loop.time()
+                if left_s <= 0:
+                    break
+                tries += 1
+                try:
+                    return PoolReply(await self._try(turn, request, left_s), tries)
+                except BackendError as error:
+                    if error.fault.remedy is Remedy.GIVE_UP:
+                        break
+                    failed[turn.member] = error
         raise PoolError(tries)
+
+    async def _try(self, turn: Turn, request: ChatRequest, left_s: float) -> Reply:
+        backend, limit_s = turn.member.backend, turn.member.place.timeout_s
+        timeout_s = left_s if limit_s is None else min(left_s, limit_s)
+        try:
+            reply = await backend.ask(request, timeout_s=timeout_s)
+        except BackendError as error:
+            had_time = timeout_s >= min(limit_s or self._timeout_s, self._timeout_s) * TIMEOUT_SHARE_MIN
+            if error.fault is not Fault.TIMEOUT or had_time:
+                turn.failed(error, asyncio.get_running_loop().time())
+            log.warning(
+                "backend_failed",
+                model=self._model_id,
+                backend=backend.name,
+                fault=error.fault.word,
+                detail=error.detail,
+            )
+            raise
+        turn.succeeded()
+        return reply
+
+
+def _may_be_asked_again(failed: Mapping[Member, BackendError]) -> list[Member]:
+    """List those whose fault may be over by now, and who are still trusted."""
+    return [
+        member
+        for member, error in failed.items()
+        if error.fault in AGAIN and member.health.state is not HealthState.TRIPPED
+    ]

@@ -18,7 +18,7 @@ from tarazu.cli.output import say, say_aside
 from tarazu.cli.program import command_line
 
 if TYPE_CHECKING:
-    from tarazu.service.configuration import Configuration
+    from tarazu.service.configuration import Configuration, ServerSettings
     from tarazu.service.provisioning import Provisioning
 
 DEMO_NAME = "Demo"
@@ -40,9 +40,9 @@ def serve(
 ) -> int:
     """Serve the API until Ctrl-C or SIGTERM.
 
-    Options win over the configuration. Without a configuration it is a demo: a
-    small language model that is built in, and, at the first start, an account whose
-    API key is printed once.
+    Options win over the configuration. SIGHUP puts a changed configuration in force
+    without a stop. Without a configuration it is a demo: a small language model that
+    is built in, and, at the first start, an account whose API key is printed once.
 
     For example:
 
@@ -52,7 +52,8 @@ def serve(
     from tarazu.service.serving import ServingError
     from tarazu.service.serving import serve as serve_until_stopped
 
-    configuration = _overridden(read_configuration(config, needs_secrets=True), host=host, port=port, workers=workers)
+    configuration = read_configuration(config, needs_secrets=True)
+    server = _overridden(configuration.server, host=host, port=port, workers=workers)
     with open_books(configuration):
         pass  # books that cannot be used are told of before anything starts
 
@@ -65,25 +66,21 @@ def serve(
             pass  # nobody reads it
 
     try:
-        return serve_until_stopped(configuration, system_clock, on_ready=greet)
+        return serve_until_stopped(configuration, server, system_clock, on_ready=greet)
     except ServingError as error:
         raise CommandError(str(error)) from None
 
 
 def _overridden(
-    configuration: "Configuration", *, host: str | None, port: int | None, workers: int | None
-) -> "Configuration":
+    server: "ServerSettings", *, host: str | None, port: int | None, workers: int | None
+) -> "ServerSettings":
     from tarazu.service.configuration.schema import Host, Port, Workers
 
-    server = configuration.server
     return replace(
-        configuration,
-        server=replace(
-            server,
-            host=server.host if host is None else _checked("--host", host, Host),
-            port=server.port if port is None else _checked("--port", port, Port),
-            workers=server.workers if workers is None else _checked("--workers", workers, Workers),
-        ),
+        server,
+        host=server.host if host is None else _checked("--host", host, Host),
+        port=server.port if port is None else _checked("--port", port, Port),
+        workers=server.workers if workers is None else _checked("--workers", workers, Workers),
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -9,19 +10,24 @@ from msgspec import Struct
 from tarazu.backends.http_client import HttpClient
 from tarazu.domain.calendar import Clock
 from tarazu.service.books import open_books
+from tarazu.service.broadcast import Channel, follow
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
-from tarazu.service.pools import LocalAddresses, make_pools
+from tarazu.service.pools import LocalAddresses, Pools
 from tarazu.service.upkeep import keep_up
 from tarazu.store.ledger import Ledger
 
 
 class Setup(Struct, frozen=True):
-    """What a process needs to begin; it is handed from the parent process to each worker, so it can be pickled."""
+    """What a process serves by; it is handed from the parent process to each worker, so it can be pickled.
+
+    On `channel` newer ones come.
+    """
 
     configuration: Configuration
     clock: Clock
     local_addresses: LocalAddresses = {}
+    channel: Channel | None = None
 
 
 class Service:
@@ -34,20 +40,23 @@ class Service:
             BooksUnavailableError: the database cannot be used.
         """
         configuration = setup.configuration
-        self.catalogue = configuration.catalogue
         self.clock = setup.clock
+        self._channel = setup.channel
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
-        self.pools = make_pools(self.catalogue, self._http, environ, setup.local_addresses)
-        self.ledger = Ledger(self._engine, self.catalogue, self.clock)
+        self.pools = Pools(self._http, environ)
+        self.pools.adopt(configuration.catalogue, setup.local_addresses)
+        self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
         self.completions = Completions(
             self.ledger, self.pools, self.clock, max_in_flight=configuration.server.max_in_flight
         )
 
     async def start(self) -> None:
-        """Begin to work on the books."""
+        """Begin to work on the books, and to follow changes of the configuration."""
         self.ledger.start()
         self._upkeep = asyncio.create_task(keep_up(self.ledger))
+        if self._channel is not None:
+            self._follow(self._channel)
 
     async def stop(self) -> None:
         """Finish what waits for the books, and close all connections."""
@@ -55,3 +64,23 @@ class Service:
         await self.ledger.stop()
         self._http.close()
         self._engine.dispose()
+
+    def adopt(self, setup: Setup) -> None:
+        """Sell what the setup's catalogue sells, from the next admission on; requests on their way end as they began.
+
+        First the pools, then the admissions that lead to them.
+        """
+        catalogue = setup.configuration.catalogue
+        self.pools.adopt(catalogue, setup.local_addresses)
+        self.ledger.catalogue = catalogue
+
+    def _follow(self, channel: Channel) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def adopt(setup: Setup) -> None:
+            self.adopt(setup)
+
+        def take(setup: Setup) -> None:
+            asyncio.run_coroutine_threadsafe(adopt(setup), loop).result()
+
+        threading.Thread(target=follow, args=(channel, take), name="follow", daemon=True).start()

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -24,8 +24,11 @@ from msgspec.structs import replace
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
 from tarazu.domain.calendar import Clock
+from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.logs import configure_logs
+from tarazu.service.pools import local_paths
+from tarazu.service.reloading import Reloader
 from tarazu.service.running import Setup
 
 APPLICATION = "tarazu.api.app:make_application"
@@ -46,9 +49,10 @@ class ServingError(Exception):
     """The service cannot start. The message says why and what to do."""
 
 
-def serve(configuration: Configuration, clock: Clock, *, on_ready: Callable[[str], None]) -> int:
-    """Serve until SIGINT or SIGTERM; answer with the exit status.
+def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready: Callable[[str], None]) -> int:
+    """Serve until SIGINT or SIGTERM; answer with the exit status. SIGHUP has the configuration read again.
 
+    `read` is the configuration as it stands in the file, `server` what is in force of its [server].
     `on_ready` is called once with the base address, when requests are answered and the local models are loaded.
 
     Raises:
@@ -56,12 +60,16 @@ def serve(configuration: Configuration, clock: Clock, *, on_ready: Callable[[str
     """
     configure_logs()
     multiprocessing.set_start_method("spawn", force=True)
-    with _hold_port(configuration.server) as held, _local_models(configuration) as local_models:
-        server = replace(configuration.server, port=held.getsockname()[1])
-        setup = Setup(replace(configuration, server=server), clock, local_models.addresses)
-        granian = _granian(setup)
+    with _hold_port(server) as held, _local_models(read) as local_models, closing(Broadcast()) as broadcast:
+        server = replace(server, port=held.getsockname()[1])
+        setup = Setup(replace(read, server=server), clock, local_models.addresses, broadcast.channel)
+        granian = _Granian(setup)
+        reloader = Reloader(read, setup, local_models, broadcast, on_change=granian.give_time)
+        granian.on_hangup = reloader.ask
         ready = threading.Thread(target=_when_ready, args=(server, local_models, on_ready), name="ready", daemon=True)
         granian.on_startup(ready.start)
+        broadcast.start(setup)
+        reloader.start()
         try:
             granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
         except SystemExit as exit_:
@@ -72,9 +80,8 @@ def serve(configuration: Configuration, clock: Clock, *, on_ready: Callable[[str
 @contextmanager
 def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
     """Run the local models' processes; they load while the workers start, and end after them."""
-    backends = (spec for model in configuration.catalogue.models.values() for spec in model.backends)
     try:
-        local_models = LocalModels(spec.model for spec in backends if spec.kind == "local")
+        local_models = LocalModels(local_paths(configuration.catalogue))
     except LocalModelError as error:
         raise ServingError(str(error)) from None
     try:
@@ -84,24 +91,37 @@ def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
         local_models.stop()
 
 
-def _granian(setup: Setup) -> MPServer:
-    configuration = setup.configuration
-    return MPServer(
-        APPLICATION,
-        address=configuration.server.host,
-        port=configuration.server.port,
-        interface=Interfaces.ASGI,
-        workers=configuration.server.workers,
-        http=HTTPModes.http1,  # to tell HTTP/2 apart granian would wait for its first bytes without a time-out
-        http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
-        websockets=False,
-        backlog=BACKLOG,
-        backpressure=CONNECTIONS_MAX,
-        log_level=LogLevels.warning,
-        log_dictconfig=_LOGS,
-        respawn_failed_workers=True,
-        workers_kill_timeout=_stop_timeout_s(configuration),
-    )
+class _Granian(MPServer):
+    """Granian as we run it. Its own answer to SIGHUP, new workers for old, would cut connections."""
+
+    on_hangup: Callable[[], None]
+
+    def __init__(self, setup: Setup) -> None:
+        configuration = setup.configuration
+        super().__init__(
+            APPLICATION,
+            address=configuration.server.host,
+            port=configuration.server.port,
+            interface=Interfaces.ASGI,
+            workers=configuration.server.workers,
+            http=HTTPModes.http1,  # to tell HTTP/2 apart granian would wait for its first bytes without a time-out
+            http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=CONNECTIONS_MAX,
+            log_level=LogLevels.warning,
+            log_dictconfig=_LOGS,
+            respawn_failed_workers=True,
+        )
+        self.give_time(configuration)
+
+    def give_time(self, configuration: Configuration) -> None:
+        """Let workers that have been told to stop end the longest request of this configuration."""
+        self.workers_kill_timeout = _stop_timeout_s(configuration)
+
+    def signal_handler_reload(self, *_: object) -> None:
+        """Take note of SIGHUP."""
+        self.on_hangup()
 
 
 def _stop_timeout_s(configuration: Configuration) -> int:
@@ -120,6 +140,7 @@ _LOGS = {
 
 def _load(setup: Setup) -> Any:
     """Make the application; runs in each worker process."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is for the parent, which tells us what has changed
     configure_logs()
     stop_timeout_s = _stop_timeout_s(setup.configuration)
     threading.Thread(target=_end_with_parent, args=(stop_timeout_s,), name="parent", daemon=True).start()

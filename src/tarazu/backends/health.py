@@ -1,0 +1,86 @@
+"""What its tries tell of a backend's health: who fails several times in a row rests, and must prove itself again."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from tarazu.backends.port import BackendError, Remedy
+
+FAILURES_MAX = 3
+"""Failures in a row after which a backend is tripped."""
+REST_MIN_S = 1.0
+REST_MAX_S = 60.0
+"""The pause doubles with every trial that fails, from the least to the most."""
+REST_JITTER = 0.2
+"""A pause is up to this part shorter, so that processes do not all try again at once."""
+BUSY_REST_S = 1.0
+"""For a backend that is busy and does not say how long."""
+BUSY_REST_MAX_S = 300.0
+
+
+class HealthState(StrEnum):
+    """Whether a backend may be asked."""
+
+    READY = "ready"
+    BUSY = "busy"
+    """It has asked to be left alone until its rest is over; that is no failure."""
+    TRIPPED = "tripped"
+    """It has failed too often. One request tries it after its rest; only when that succeeds is it trusted again."""
+
+
+class Health:
+    """The health of one backend. Instants are seconds of a clock that never steps back.
+
+    `jitter` gives numbers from 0 to 1.
+    """
+
+    def __init__(self, jitter: Callable[[], float]) -> None:
+        self.state = HealthState.READY
+        self.rests_until_s = 0.0
+        self._jitter = jitter
+        self._failures = 0
+        self._rest_s = REST_MIN_S
+        self._changed_at_s = float("-inf")
+
+    def __repr__(self) -> str:
+        return f"<Health {self.state}, {self._failures} failures>"
+
+    def is_resting(self, now_s: float) -> bool:
+        """Tell whether it is to be left alone now."""
+        return self.state is not HealthState.READY and now_s < self.rests_until_s
+
+    def succeeded(self, began_at_s: float, *, is_trial: bool) -> None:
+        """Take note of a valid reply to a try, or of a refusal that was the request's own fault."""
+        if self._is_news(began_at_s, is_trial=is_trial):
+            self.state = HealthState.READY
+            self._failures = 0
+            self._rest_s = REST_MIN_S
+
+    def failed(self, error: BackendError, began_at_s: float, now_s: float, *, is_trial: bool) -> None:
+        """Take note of a failed try.
+
+        What began before the backend was tripped tells nothing new: when one dies, all that it was doing fails. Nor
+        does a second trial beside one that has failed.
+        """
+        if error.fault.remedy is Remedy.GIVE_UP:
+            self.succeeded(began_at_s, is_trial=is_trial)
+        elif not self._is_news(began_at_s, is_trial=is_trial):
+            return
+        elif error.fault.remedy is Remedy.WAIT:
+            rest_s = BUSY_REST_S if error.retry_after_s is None else error.retry_after_s
+            self._rest(HealthState.BUSY, now_s, min(rest_s, BUSY_REST_MAX_S))
+        else:
+            self._failures += 1
+            if is_trial or self._failures >= FAILURES_MAX:
+                self._trip(now_s)
+
+    def _trip(self, now_s: float) -> None:
+        self._rest(HealthState.TRIPPED, now_s, self._rest_s * (1 - REST_JITTER * self._jitter()))
+        self._rest_s = min(self._rest_s * 2, REST_MAX_S)
+
+    def _rest(self, state: HealthState, now_s: float, rest_s: float) -> None:
+        self.state = state
+        self.rests_until_s = now_s + rest_s
+        self._changed_at_s = now_s
+
+    def _is_news(self, began_at_s: float, *, is_trial: bool) -> bool:
+        return began_at_s >= self._changed_at_s and (is_trial or self.state is not HealthState.TRIPPED)

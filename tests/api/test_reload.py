@@ -1,0 +1,170 @@
+"""SIGHUP puts a changed configuration in force in all workers, without dropping a request; a bad one is refused."""
+
+import json
+import os
+import signal
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.support.answers import assert_paid, look
+from tests.support.at_once import at_once, held, wait_until
+from tests.support.backend import ScriptedBackend
+from tests.support.envelopes import assert_domain_error
+from tests.support.processes import has_ended, workers
+from tests.support.service import CATALOGUE, MODELS, Customer, RunningService, checked
+
+WORKERS = 2
+MANY = 24
+"""Connections enough that every worker gets some."""
+RELOADS = 10
+DEARER = CATALOGUE.replace("credits = 1\npayg_amount = 150", "credits = 7\npayg_amount = 150")
+LOCAL = """
+[models."embedded"]
+credits = 1
+[[models."embedded".backends]]
+kind = "local"
+"""
+
+
+@pytest.fixture
+def service(backend: ScriptedBackend, tmp_path: Any) -> Any:
+    """A service of two workers, for each test its own: what is sold is changed."""
+    with checked(RunningService(tmp_path, backend.url, server=f"workers = {WORKERS}")) as running:
+        yield running
+
+
+def events(service: RunningService, name: str) -> list[dict[str, Any]]:
+    """Read the lines of the log about one kind of event."""
+    lines = [line for line in service.log.read_text().splitlines() if line.startswith("{")]
+    return [event for event in map(json.loads, lines) if event["event"] == name]
+
+
+def reload(service: RunningService, *, outcome: str = "configuration_reloaded") -> dict[str, Any]:
+    """Tell the service to read its configuration again, and wait for the outcome."""
+    before = len(events(service, outcome))
+    os.kill(service.process.pid, signal.SIGHUP)
+    wait_until(lambda: len(events(service, outcome)) > before)
+    return events(service, outcome)[before]
+
+
+def rewrite(service: RunningService, backend: ScriptedBackend, catalogue: str) -> None:
+    """Put another catalogue into the configuration; [server] and [database] stay."""
+    head = service.config.read_text().split("[billing]")[0]
+    service.config.write_text(head + catalogue.strip().replace('"BACKEND"', f'"{backend.url}"'))
+
+
+def prices(service: RunningService, customer: Customer) -> set[int]:
+    """Ask so often that every worker answers; tell what that cost."""
+    answers = at_once([partial(service.chat, customer, model="test/one")] * MANY)
+    return {answer.json["usage"]["credits"] for answer in answers}
+
+
+def test_a_changed_price_is_in_force_in_every_worker(service: RunningService, backend: ScriptedBackend) -> None:
+    """As soon as the log says so, and GET /models shows the same."""
+    customer = service.customer()
+    assert prices(service, customer) == {1}
+    rewrite(service, backend, DEARER)
+    assert reload(service)["workers"] == WORKERS
+    assert prices(service, customer) == {7}
+    shown = {
+        model["pricing"]["credits"]
+        for answer in at_once([partial(service.get, MODELS, customer)] * MANY)
+        for model in answer.json["data"]
+        if model["id"] == "test/one"
+    }
+    assert shown == {7}
+
+
+def test_no_request_is_dropped_by_reloads(service: RunningService, backend: ScriptedBackend) -> None:
+    """Under load, with a price that goes up and down, every request is answered, at one price or the other."""
+    customer, stop = service.customer(), threading.Event()
+    costs: list[int] = []
+
+    def ask() -> None:
+        while not stop.is_set():
+            answer = service.chat(customer, model="test/one")
+            assert answer.status == 200, answer.body
+            costs.append(answer.json["usage"]["credits"])
+
+    def reload_often() -> None:
+        for number in range(RELOADS):
+            rewrite(service, backend, (DEARER, CATALOGUE)[number % 2])
+            reload(service)
+        stop.set()
+
+    at_once([ask, ask, ask, ask, reload_often])
+    assert set(costs) == {1, 7}
+    assert look(service, "SELECT sum(credits), count(*) FROM requests WHERE state = 'charged'") == [
+        (sum(costs), len(costs))
+    ]
+
+
+def test_a_request_on_its_way_ends_as_it_began(service: RunningService, backend: ScriptedBackend) -> None:
+    """Its model is sold no longer: it gets its reply, at the price of its admission. Later ones are 404."""
+    customer = service.customer()
+    without = DEARER[: DEARER.index('[models."test/two"]')] + DEARER[DEARER.index('[models."test/free"]') :]
+    without = without.replace('"test/one", "test/two"', '"test/one"')
+    with held(backend, partial(service.chat, customer, model="test/two")) as (asked,):
+        rewrite(service, backend, without)
+        reload(service)
+        assert_domain_error(service.chat(customer, model="test/two"), 404, "model_not_found")
+    assert_paid(asked.result(), 2, "plan")
+
+
+def test_a_bad_configuration_is_refused_and_the_old_one_stays(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """The log has file, line and reason; the next good one is taken."""
+    customer = service.customer()
+    rewrite(service, backend, DEARER.replace("requests_per_minute = 3\n", 'requests_per_minute = "three"\n'))
+    line = service.config.read_text().split("\n").index('requests_per_minute = "three"') + 1
+    refused = reload(service, outcome="configuration_refused")
+    assert refused["problem"] == (
+        f'{service.config}:{line}: plans.narrow.requests_per_minute: expected an integer of at least 1, got "three"'
+    )
+    assert prices(service, customer) == {1}
+    away = service.config.rename(service.config.with_suffix(".away"))
+    assert "cannot be read" in reload(service, outcome="configuration_refused")["problem"]
+    assert prices(service, customer) == {1}
+    away.rename(service.config)
+    rewrite(service, backend, DEARER)
+    reload(service)
+    assert prices(service, customer) == {7}
+
+
+def test_a_worker_that_starts_later_has_the_newest(service: RunningService, backend: ScriptedBackend) -> None:
+    """One that replaces another that has died."""
+    customer = service.customer()
+    rewrite(service, backend, DEARER)
+    reload(service)
+    first, _ = workers(service)
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: has_ended(first) and len(workers(service)) == WORKERS)
+    rewrite(service, backend, DEARER)
+    wait_until(lambda: reload(service)["workers"] == WORKERS)
+    assert prices(service, customer) == {7}
+
+
+def test_what_needs_a_restart_is_said(service: RunningService, backend: ScriptedBackend) -> None:
+    """[server] and [database] stay as they are; the rest of the change is taken all the same."""
+    customer = service.customer()
+    text = service.config.read_text().replace(f"workers = {WORKERS}", "workers = 5")
+    service.config.write_text(text)
+    rewrite(service, backend, DEARER)
+    reload(service)
+    assert len(events(service, "restart_needed")) == 1
+    assert len(workers(service)) == WORKERS
+    assert prices(service, customer) == {7}
+
+
+def test_a_local_model_is_loaded_before_it_is_sold(service: RunningService, backend: ScriptedBackend) -> None:
+    """The embedded model, named for the first time by a reload, answers the first request."""
+    customer = service.customer()
+    rewrite(service, backend, CATALOGUE + LOCAL)
+    reload(service)
+    answer = service.chat(customer, "What is the capital of France?", model="embedded")
+    assert answer.status == 200, answer.body
+    assert answer.text

@@ -1,0 +1,132 @@
+"""A backend's health, as its tries tell it: tripped by failures in a row, trusted again after one trial."""
+
+import pytest
+
+from tarazu.backends.health import (
+    BUSY_REST_MAX_S,
+    BUSY_REST_S,
+    FAILURES_MAX,
+    REST_JITTER,
+    REST_MAX_S,
+    REST_MIN_S,
+    Health,
+    HealthState,
+)
+from tarazu.backends.port import BackendError, Fault, Remedy
+
+DOWN = BackendError(Fault.UNREACHABLE)
+
+
+def make_health(jitter: float = 0.0) -> Health:
+    """Make the health of a backend that nobody has asked."""
+    return Health(lambda: jitter)
+
+
+def fail(health: Health, times: int = FAILURES_MAX, at_s: float = 0.0, error: BackendError = DOWN) -> None:
+    """Let several tries in a row fail."""
+    for _ in range(times):
+        health.failed(error, at_s, at_s, is_trial=False)
+
+
+def try_again(health: Health) -> float:
+    """Let the trial after a rest fail; tell how long the next rest is."""
+    end_s = health.rests_until_s
+    health.failed(DOWN, end_s, end_s, is_trial=True)
+    return health.rests_until_s - end_s
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault.remedy is Remedy.ELSEWHERE])
+def test_failures_in_a_row_trip_a_backend(fault: Fault) -> None:
+    """One less leaves it ready."""
+    health = make_health()
+    fail(health, FAILURES_MAX - 1, error=BackendError(fault))
+    assert health.state is HealthState.READY
+    fail(health, 1, error=BackendError(fault))
+    assert (health.state, health.rests_until_s) == (HealthState.TRIPPED, REST_MIN_S)
+
+
+def test_a_success_between_failures_begins_the_count_again() -> None:
+    """Only failures without a success among them tell that a backend is down."""
+    health = make_health()
+    for _ in range(FAILURES_MAX):
+        fail(health, FAILURES_MAX - 1)
+        health.succeeded(0.0, is_trial=False)
+    assert health.state is HealthState.READY
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault.remedy is Remedy.GIVE_UP])
+def test_a_request_that_is_refused_tells_that_the_backend_is_well(fault: Fault) -> None:
+    """It has read the request and judged it: that is no failure, however many there are, and a trial too."""
+    health = make_health()
+    fail(health, FAILURES_MAX - 1)
+    fail(health, 10 * FAILURES_MAX, error=BackendError(fault))
+    fail(health, FAILURES_MAX - 1)
+    assert health.state is HealthState.READY
+    fail(health, 1)
+    health.failed(BackendError(fault), 1.0, 1.0, is_trial=True)
+    assert health.state is HealthState.READY
+
+
+def test_each_trial_that_fails_doubles_the_rest() -> None:
+    """Up to a bound; a trial that succeeds begins again with the shortest."""
+    health = make_health()
+    fail(health)
+    rests = [try_again(health) for _ in range(8)]
+    assert rests == [2.0, 4.0, 8.0, 16.0, 32.0, REST_MAX_S, REST_MAX_S, REST_MAX_S]
+    health.succeeded(health.rests_until_s, is_trial=True)
+    assert health.state is HealthState.READY
+    fail(health, at_s=1_000.0)
+    assert health.rests_until_s == 1_000.0 + REST_MIN_S
+
+
+def test_rests_are_of_different_length_by_chance() -> None:
+    """So that the processes of a service do not all try a backend in the same moment."""
+    health = make_health(jitter=1.0)
+    fail(health)
+    assert health.rests_until_s == pytest.approx(REST_MIN_S * (1 - REST_JITTER))
+
+
+def test_what_began_before_the_trip_tells_nothing_more() -> None:
+    """A backend with a hundred requests dies once: the rest is not a hundred times doubled, nor cut by a late reply."""
+    health = make_health()
+    fail(health, at_s=5.0)
+    until_s = health.rests_until_s
+    for _ in range(100):
+        health.failed(DOWN, 4.0, 5.5, is_trial=False)
+    health.succeeded(4.0, is_trial=False)
+    assert (health.state, health.rests_until_s) == (HealthState.TRIPPED, until_s)
+    health.failed(DOWN, 1.0, 5.5, is_trial=True)  # a trial of an earlier trip
+    assert health.rests_until_s == until_s
+    health.succeeded(until_s, is_trial=True)
+    for _ in range(FAILURES_MAX):  # these were stalled since before the trip
+        health.failed(DOWN, 4.0, 60.0, is_trial=False)
+    assert health.state is HealthState.READY
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "rests_s"), [(7.0, 7.0), (0.0, 0.0), (None, BUSY_REST_S), (10**6, BUSY_REST_MAX_S)]
+)
+def test_a_busy_backend_rests_for_as_long_as_it_asks(asked_s: float | None, rests_s: float) -> None:
+    """Up to a bound. It is not tripped: no trial, and no failure counted."""
+    health = make_health()
+    health.failed(BackendError(Fault.BUSY, retry_after_s=asked_s), 1.0, 2.0, is_trial=False)
+    assert (health.state, health.rests_until_s) == (HealthState.BUSY, 2.0 + rests_s)
+    assert health.is_resting(1.9 + rests_s)
+    assert not health.is_resting(2.0 + rests_s)
+
+
+def test_trials_beside_each_other_lengthen_the_rest_once() -> None:
+    """They fail of the same cause."""
+    health = make_health()
+    fail(health)
+    for _ in range(10):
+        health.failed(DOWN, 1.0, 2.0, is_trial=True)
+    assert health.rests_until_s == 2.0 + 2 * REST_MIN_S
+
+
+def test_a_busy_backend_can_still_be_tripped() -> None:
+    """Failures after its rest count as ever."""
+    health = make_health()
+    health.failed(BackendError(Fault.BUSY), 0.0, 0.0, is_trial=False)
+    fail(health, at_s=5.0)
+    assert health.state is HealthState.TRIPPED

@@ -1,0 +1,38 @@
+"""The pools of a catalogue that changes: what is known of a backend's health outlives a change of something else."""
+
+from msgspec.structs import replace
+
+from tarazu.backends.http_client import HttpClient
+from tarazu.domain.catalogue import BackendSpec, Catalogue
+from tarazu.service.pools import Pools
+from tests.support.values import make_catalogue, make_model
+
+SERVER = BackendSpec(kind="openai", url="http://127.0.0.1:1/v1", model="m")
+
+
+def catalogue(*ids: str, **changes: object) -> Catalogue:
+    """Sell models with one server each."""
+    return make_catalogue(models=[replace(make_model(id_), **{"backends": (SERVER,), **changes}) for id_ in ids])
+
+
+def test_a_model_that_is_sold_as_before_keeps_its_pool() -> None:
+    """And one whose backends have changed gets a new one."""
+    pools = Pools(HttpClient(), {})
+    pools.adopt(catalogue("a", "b"), {})
+    a, b = pools["a"], pools["b"]
+    pools.adopt(
+        make_catalogue(models=[*catalogue("a").models.values(), *catalogue("b", timeout_s=7.0).models.values()]), {}
+    )
+    assert pools["a"] is a
+    assert pools["b"] is not b
+
+
+def test_a_model_that_is_sold_no_longer_keeps_its_pool() -> None:
+    """For a request that was admitted a moment before; when it is sold again, its pool is there."""
+    pools = Pools(HttpClient(), {})
+    pools.adopt(catalogue("a", "b"), {})
+    b = pools["b"]
+    pools.adopt(catalogue("a"), {})
+    assert pools["b"] is b
+    pools.adopt(catalogue("a", "b"), {})
+    assert pools["b"] is b
