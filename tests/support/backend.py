@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Awaitable, Callable
@@ -130,8 +131,9 @@ class ScriptedBackend:
     `hold()` keeps requests waiting until `let_go()`, so that a test can have many in flight, or one among others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.behaviour: Behaviour = replies()
+        self._tls = tls
         self.received: list[Received] = []
         self._held_prompt: str | None = None
         self._left = threading.Semaphore(0)
@@ -153,7 +155,12 @@ class ScriptedBackend:
     @property
     def url(self) -> str:
         """The address for `url` in tarazu.toml."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{self.root}/v1"
+
+    @property
+    def root(self) -> str:
+        """The address without a path."""
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self._port}"
 
     def hold(self, only: str | None = None) -> None:
         """Keep the requests that come from now on waiting: all, or those whose last message is `only`.
@@ -189,7 +196,7 @@ class ScriptedBackend:
         self._stop = asyncio.Event()
         self._open = asyncio.Event()
         self._open.set()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024, ssl=self._tls)
         self._port: int = server.sockets[0].getsockname()[1]
         self._ready.set()
         async with server:
@@ -221,7 +228,7 @@ class ScriptedBackend:
             self._left.release()
 
     async def _behave(self, exchange: Exchange) -> None:
-        if self._held_prompt in (None, exchange.received.body["messages"][-1]["content"]):
+        if self._held_prompt is None or self._held_prompt == exchange.received.body["messages"][-1]["content"]:
             await self._open.wait()
         await self.behaviour(exchange)
 

@@ -1,10 +1,13 @@
 """Backends that run beside the service: asked like any OpenAI-compatible server, and waited for while they start."""
 
 import asyncio
+import math
 
+from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
-from tarazu.backends.openai import OpenAIBackend
 from tarazu.backends.port import BackendError, Fault, Reply
+from tarazu.backends.secrets import Secrets
+from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
 
 MODEL = "local"
@@ -16,11 +19,13 @@ STATUS_LOADING = "503"
 
 
 class LocalBackend:
-    """One local model at its process's `url`, up to and with its `/v1`."""
+    """One local model at its process's `url`, up to and with its `/v1`; `timeout_s` bounds each request to it."""
 
-    def __init__(self, http: HttpClient, *, name: str, url: str, api_key: str) -> None:
+    def __init__(self, http: HttpClient, *, name: str, url: str, api_key: str, timeout_s: float | None = None) -> None:
         self.name = name
-        self._server = OpenAIBackend(http, name=name, url=url, model=MODEL, api_key=api_key, direct=True)
+        self._timeout_s = math.inf if timeout_s is None else timeout_s
+        spec = BackendSpec(kind="openai", url=url, model=MODEL)
+        self._server = HttpBackend(http, spec, name=name, secrets=Secrets(api_key=api_key), direct=True)
 
     def __repr__(self) -> str:
         return f"<LocalBackend {self.name}>"
@@ -32,7 +37,7 @@ class LocalBackend:
             BackendError: anything but a valid reply.
         """
         loop = asyncio.get_running_loop()
-        deadline_s = wait_until_s = loop.time() + timeout_s
+        deadline_s = wait_until_s = loop.time() + min(timeout_s, self._timeout_s)
         while True:
             try:
                 return await self._server.ask(request, timeout_s=deadline_s - loop.time())

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
+from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local import LocalAddress
 from tarazu.backends.local_backend import LocalBackend
-from tarazu.backends.openai import OpenAIBackend
 from tarazu.backends.pool import Pool
 from tarazu.backends.port import Backend
-from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
-from tarazu.service.configuration import api_key
+from tarazu.domain.catalogue import LOCAL, BackendSpec, Catalogue, Model
+from tarazu.service.configuration import read_secrets
 
 LocalAddresses = dict[str | None, LocalAddress]
 """By the path of the GGUF file; None for the embedded model."""
@@ -22,12 +22,10 @@ def make_pools(
 
     def make_backend(model: Model, place: int, spec: BackendSpec) -> Backend:
         name = f"{model.id}#{place}"
-        if spec.kind == "local":
+        if spec.kind == LOCAL:
             address = local_addresses[spec.model]
-            return LocalBackend(http, name=name, url=address.url, api_key=address.api_key)
-        assert spec.url is not None
-        assert spec.model is not None
-        return OpenAIBackend(http, name=name, url=spec.url, model=spec.model, api_key=api_key(spec, environ))
+            return LocalBackend(http, name=name, url=address.url, api_key=address.api_key, timeout_s=spec.timeout_s)
+        return HttpBackend(http, spec, name=name, secrets=read_secrets(spec, environ))
 
     return {
         model.id: Pool(

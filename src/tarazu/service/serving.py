@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
+from tarazu.domain.catalogue import LOCAL
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.logs import configure_logs
 from tarazu.service.running import Setup
@@ -73,7 +74,7 @@ def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
     """Run the local models' processes; they load while the workers start, and end after them."""
     backends = (spec for model in configuration.catalogue.models.values() for spec in model.backends)
     try:
-        local_models = LocalModels(spec.model for spec in backends if spec.kind == "local")
+        local_models = LocalModels(spec.model for spec in backends if spec.kind == LOCAL)
     except LocalModelError as error:
         raise ServingError(str(error)) from None
     try:

@@ -1,0 +1,88 @@
+"""A model server that is asked over HTTP, of any kind."""
+
+import math
+import time
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from tarazu.backends.http_client import HttpClient
+from tarazu.backends.kinds import KINDS
+from tarazu.backends.port import Reply
+from tarazu.backends.replies import read_reply
+from tarazu.backends.secrets import Secrets
+from tarazu.backends.statuses import status_error
+from tarazu.domain.catalogue import BackendSpec
+from tarazu.domain.prompt import ChatRequest, Settings
+
+BEARER_HEADER = "authorization"
+"""The one header in which a key is preceded by `Bearer`."""
+SUCCESS = range(200, 300)
+
+
+class HttpBackend:
+    """One server: where it is and what it is called by `spec`, how it is spoken to by the dialect of its kind."""
+
+    def __init__(
+        self, http: HttpClient, spec: BackendSpec, *, name: str, secrets: Secrets | None = None, direct: bool = False
+    ) -> None:
+        """Prepare what does not change. `direct` passes by any proxy of the environment.
+
+        Raises:
+            OSError: the `ca_file` is gone; loading the configuration has checked it.
+        """
+        self.name = name
+        self._http = http
+        self._spec = spec
+        self._dialect = KINDS[spec.kind]
+        self._url = _url(spec)
+        self._headers = _headers(spec, secrets or Secrets())
+        self._timeout_s = math.inf if spec.timeout_s is None else spec.timeout_s
+        self._direct = direct
+        if spec.ca_file is not None:
+            http.trust(spec.ca_file)
+
+    def __repr__(self) -> str:
+        return f"<HttpBackend {self.name}, {self._spec.kind}>"
+
+    async def ask(self, request: ChatRequest, *, timeout_s: float) -> Reply:
+        """Get one reply; anything but a valid one is a BackendError."""
+        assert self._spec.model is not None
+        settings = self._settings(request.settings)
+        body = self._dialect.body(self._spec.model, request.messages, settings)
+        answer = await self._http.post_json(
+            self._url,
+            msgspec.json.encode(body),
+            headers=self._headers,
+            timeout_s=min(timeout_s, self._timeout_s),
+            direct=self._direct,
+            ca_file=self._spec.ca_file,
+        )
+        if answer.status not in SUCCESS:
+            raise status_error(answer, time.time())
+        return read_reply(answer.body, self._dialect.read)
+
+    def _settings(self, settings: Settings) -> dict[str, float | int | tuple[str, ...]]:
+        """Put the settings that are sent under the names by which this server knows them."""
+        kept = {name: getattr(settings, name) for name in self._dialect.names if name not in self._spec.omit}
+        fitted = self._dialect.fit(Settings(**kept))
+        names = self._dialect.names | self._spec.rename
+        return {names[name]: value for name in names if (value := getattr(fitted, name)) is not None}
+
+
+def _url(spec: BackendSpec) -> str:
+    dialect = KINDS[spec.kind]
+    base = spec.url or dialect.url
+    assert base is not None
+    assert spec.model is not None
+    path = dialect.path.replace("{model}", quote(spec.model, safe=""))
+    return base.rstrip("/") + path + (f"?{urlencode(spec.query)}" if spec.query else "")
+
+
+def _headers(spec: BackendSpec, secrets: Secrets) -> dict[str, str]:
+    dialect = KINDS[spec.kind]
+    headers = {name.lower(): value for name, value in (dialect.headers | spec.headers | secrets.headers).items()}
+    if secrets.api_key is not None:
+        header = (spec.key_header or dialect.key_header).lower()
+        headers[header] = f"Bearer {secrets.api_key}" if header == BEARER_HEADER else secrets.api_key
+    return headers
