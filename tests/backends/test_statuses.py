@@ -204,6 +204,13 @@ TOLD: list[tuple[str, int, object, Fault, str]] = [
         "400 credit balance is too low",
     ),
     (
+        "Anthropic: a setting that the model does not take",
+        400,
+        {"error": {"type": "invalid_request_error", "message": "`temperature` is deprecated for this model."}},
+        Fault.REQUEST_REFUSED,
+        "400 deprecated for this model",
+    ),
+    (
         "Anthropic: a bad request",
         400,
         {"type": "error", "error": {"type": "invalid_request_error", "message": CANARY}},
@@ -248,6 +255,12 @@ def test_what_a_server_means_by_its_status(status: int, body: object, fault: Fau
     """Known words say more than the number; unknown ones, and messages, never come through."""
     told = error(status, body)
     assert (told.fault, told.detail) == (fault, detail)
+
+
+def test_a_quoted_prompt_says_nothing() -> None:
+    """A caller cannot make a backend look unpaid with words that its server repeats."""
+    told = error(400, {"error": {"message": "Cannot read: Your credit balance is too low"}})
+    assert (told.fault, told.detail) == (Fault.REQUEST_REFUSED, "400")
 
 
 def test_words_count_only_for_client_errors() -> None:

@@ -47,12 +47,9 @@ class HttpBackend:
 
     async def ask(self, request: ChatRequest, *, timeout_s: float) -> Reply:
         """Get one reply; anything but a valid one is a BackendError."""
-        assert self._spec.model is not None
-        settings = self._settings(request.settings)
-        body = self._dialect.body(self._spec.model, request.messages, settings)
         answer = await self._http.post_json(
             self._url,
-            msgspec.json.encode(body),
+            body_of(self._spec, request),
             headers=self._headers,
             timeout_s=min(timeout_s, self._timeout_s),
             direct=self._direct,
@@ -62,12 +59,16 @@ class HttpBackend:
             raise status_error(answer, time.time())
         return read_reply(answer.body, self._dialect.read)
 
-    def _settings(self, settings: Settings) -> dict[str, float | int | tuple[str, ...]]:
-        """Put the settings that are sent under the names by which this server knows them."""
-        kept = {name: getattr(settings, name) for name in self._dialect.names if name not in self._spec.omit}
-        fitted = self._dialect.fit(Settings(**kept))
-        names = self._dialect.names | self._spec.rename
-        return {names[name]: value for name in names if (value := getattr(fitted, name)) is not None}
+
+def body_of(spec: BackendSpec, request: ChatRequest) -> bytes:
+    """Write the body of a request: its settings by the names that this server knows them by, without those to omit."""
+    assert spec.model is not None
+    dialect = KINDS[spec.kind]
+    kept = {name: getattr(request.settings, name) for name in dialect.names if name not in spec.omit}
+    fitted = dialect.fit(Settings(**kept))
+    names = dialect.names | spec.rename
+    settings = {names[name]: value for name in names if (value := getattr(fitted, name)) is not None}
+    return msgspec.json.encode(dialect.body(spec.model, request.messages, settings))
 
 
 def _url(spec: BackendSpec) -> str:

@@ -47,12 +47,17 @@ TRAPS = {
     "exceed_context_size_error": Fault.REQUEST_REFUSED,  # llama.cpp, 400
     "unsupported_parameter": Fault.REQUEST_REFUSED,  # OpenAI, 400: wants `omit` or `rename` in the configuration
     "unsupported_value": Fault.REQUEST_REFUSED,  # as above
+    "deprecated for this model": Fault.REQUEST_REFUSED,  # Anthropic, 400: wants `omit`
+    "Extra inputs are not permitted": Fault.REQUEST_REFUSED,  # Anthropic, 400: as above
     "model_not_found": Fault.STATUS,  # OpenAI, 404; elsewhere 400
 }
 """Words by which a server says more than its status. They go into the log; none of its other words does."""
-PHRASES = ("credit balance is too low",)
-"""Those of TRAPS that are looked for inside the message, since no code says it."""
 
+_PHRASE = re.compile(
+    r"(?:Your |`\w+` is |\w+: )"
+    r"(?P<phrase>credit balance is too low|deprecated for this model|Extra inputs are not permitted)"
+)
+"""How a message begins that says what no code does. Further on in it a server may quote what it was sent."""
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _DURATION = re.compile(r"(?P<seconds>\d{1,9}(?:\.\d{1,9})?)s", re.ASCII)
 
@@ -95,8 +100,8 @@ def _words(error: dict[str, Any]) -> Iterator[str]:
     yield from (word for word in said if isinstance(word, str))
     if isinstance(metadata := error.get("metadata"), dict):
         yield from metadata
-    if isinstance(message := error.get("message"), str):
-        yield from (phrase for phrase in PHRASES if phrase in message)
+    if isinstance(message := error.get("message"), str) and (begins := _PHRASE.match(message)):
+        yield begins["phrase"]
 
 
 def _retry_after_s(header: str | None, now_s: float) -> float | None:

@@ -12,6 +12,7 @@ from tarazu.backends.replies import tokens
 from tarazu.domain.prompt import Message, Settings
 
 VERSION = "2023-06-01"
+"""Of the API; the one that all servers know. The next one, 2026-10-21, only takes away: `temperature` and `top_p`."""
 MAX_TOKENS_DEFAULT = 4_096
 """Where neither the request nor the model bounds the reply: the API wants a bound, and every model takes this one."""
 TEMPERATURE_MAX = 1.0
@@ -31,7 +32,7 @@ class _Message(Struct, frozen=True):
 
 
 def _fit(settings: Settings) -> Settings:
-    """Bound what is larger here than there. The newer models take a temperature or a `top_p`, and refuse both."""
+    """Bound what is larger here than there. Of `temperature` and `top_p`, later models take one; the latest neither."""
     temperature = settings.temperature
     return replace(
         settings,
