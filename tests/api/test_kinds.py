@@ -67,3 +67,14 @@ def test_a_refusal_of_each_kind_costs_nothing(service: RunningService, backend: 
     (line,) = (line for line in log.splitlines() if "backend_failed" in line)
     assert json.loads(line)["fault"] == "refusal"
     assert BACKEND_KEY not in log
+
+
+@rows("decisions.added_by_this_project.10")
+def test_settings_that_a_kind_has_not_are_dropped(service: RunningService, backend: ScriptedBackend) -> None:
+    """Callers send the same settings whatever server is behind a model."""
+    backend.behaviour = answers(json.dumps(ANSWERS["anthropic"]).encode())
+    answer = service.chat(service.customer(), model="kind/anthropic", seed=7, presence_penalty=1, temperature=2)
+    assert answer.status == 200
+    (received,) = backend.received
+    assert received.body["temperature"] == 1
+    assert not {"seed", "presence_penalty"} & set(received.body)

@@ -1,5 +1,7 @@
 """Servers of every kind over real HTTP: where each is asked, with what, and how a try ends."""
 
+import asyncio
+import contextlib
 import json
 import ssl
 from collections.abc import Iterator
@@ -13,12 +15,13 @@ from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, VERSION
+from tarazu.backends.local_backend import LocalBackend
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
 from tests.support.backend import Received, ScriptedBackend, answers, stalls
-from tests.support.dialects import ANSWERS, PATHS, ask, asked
+from tests.support.dialects import ANSWERS, PATHS, TIMEOUT_S, ask, asked
 
 KEY = "sk-5eCr3t"
 ALL_SETTINGS: dict[str, Any] = {
@@ -278,6 +281,20 @@ def test_a_backends_own_time_out_ends_a_try(backend: ScriptedBackend) -> None:
     backend.behaviour = stalls
     with pytest.raises(BackendError) as caught:
         ask(BackendSpec(kind="openai", url=backend.root, timeout_s=0.1))
+    assert caught.value.fault is Fault.TIMEOUT
+
+
+def test_a_local_models_own_time_out_ends_a_try(backend: ScriptedBackend) -> None:
+    """The time in which its process may start again is inside it."""
+    backend.behaviour = stalls
+
+    async def call() -> None:
+        with contextlib.closing(HttpClient()) as http:
+            local = LocalBackend(http, name="local", url=backend.url, api_key="k", timeout_s=0.1)
+            await local.ask(asked(), timeout_s=TIMEOUT_S)
+
+    with pytest.raises(BackendError) as caught:
+        asyncio.run(call())
     assert caught.value.fault is Fault.TIMEOUT
 
 

@@ -42,6 +42,12 @@ def test_a_text_is_taken_unchanged(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_blank_lines_before_an_answer_are_no_part_of_it(kind: str) -> None:
+    """DeepSeek sends them while it works, to keep the connection."""
+    assert read(kind, b"\n\n\n" + json.dumps(ANSWERS[kind]).encode()).text == "Hello there."
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", ["", " \n", "\u2003\u00a0"])
 def test_a_blank_text_is_no_reply(kind: str, text: str) -> None:
     """A server that has nothing to say has failed."""

@@ -235,6 +235,13 @@ def test_what_may_be_a_secret_is_refused_and_not_shown(tmp_path: Path, table: st
     assert SECRET not in repr(error)
 
 
+def test_a_value_that_says_it_is_a_key_is_refused(tmp_path: Path) -> None:
+    """Under whatever name it stands."""
+    problem = problem_of(tmp_path, f'{OPENAI}headers = {{ "X-Upstream" = "Bearer {SECRET}" }}\n')
+    assert problem.startswith("headers.X-Upstream: looks like a secret")
+    assert SECRET not in problem
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -35,7 +35,7 @@ class HttpBackend:
         self._http = http
         self._spec = spec
         self._dialect = KINDS[spec.kind]
-        self._url = _url(spec)
+        self._url = address_of(spec)
         self._headers = _headers(spec, secrets or Secrets())
         self._timeout_s = math.inf if spec.timeout_s is None else spec.timeout_s
         self._direct = direct
@@ -71,7 +71,8 @@ def body_of(spec: BackendSpec, request: ChatRequest) -> bytes:
     return msgspec.json.encode(dialect.body(spec.model, request.messages, settings))
 
 
-def _url(spec: BackendSpec) -> str:
+def address_of(spec: BackendSpec) -> str:
+    """Tell where a server is asked."""
     dialect = KINDS[spec.kind]
     base = spec.url or dialect.url
     assert base is not None

@@ -32,6 +32,7 @@ SECRET_WORDS = ("auth", "cookie", "credential", "key", "passw", "secret", "signa
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?", re.ASCII)
+_CREDENTIALS = re.compile(r"(?:basic|bearer|token) ", re.ASCII | re.IGNORECASE)
 _PARAMETER = re.compile(r"[!-~]{1,1000}", re.ASCII)
 
 
@@ -43,7 +44,7 @@ def check_additions(section: BackendSection, dialect: Dialect, key: KeyPath, fin
     _check_header_names(headers, (*key, "headers"), {}, findings)
     _check_header_names(variables, (*key, "headers_env"), headers, findings)
     for name, value in headers.items():
-        if _looks_secret(name):
+        if _looks_secret(name) or _CREDENTIALS.match(value):
             reason = (
                 "looks like a secret, which must not stand in this file; put the value in an environment variable, "
                 f'as in headers_env = {{ {shown(name)} = "SOME_VARIABLE" }}'
