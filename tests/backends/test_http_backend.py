@@ -3,13 +3,10 @@
 import asyncio
 import contextlib
 import json
-import ssl
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
@@ -307,48 +304,3 @@ def test_no_secret_is_in_a_representation(kind: str) -> None:
     http.close()
     assert repr(backend) == f"<HttpBackend test#1, {kind}>"
     assert KEY not in repr(secrets)
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    """An authority of the operator's own."""
-    return trustme.CA()
-
-
-def secure(authority: trustme.CA, *names: str) -> ScriptedBackend:
-    """Make a server with a certificate for these names."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(tls)
-    backend = ScriptedBackend(tls)
-    backend.behaviour = answers(json.dumps(ANSWERS["openai"]).encode())
-    return backend
-
-
-def ca_file(folder: Path, authority: trustme.CA) -> str:
-    """Write the authority's certificate."""
-    path = folder / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return str(path)
-
-
-def test_a_server_is_trusted_for_the_operators_own_authority(tmp_path: Path, authority: trustme.CA) -> None:
-    """Its certificate needs no other."""
-    with secure(authority, "127.0.0.1") as backend:
-        reply = ask(BackendSpec(kind="openai", url=backend.url, ca_file=ca_file(tmp_path, authority)))
-    assert reply.text == "Hello there."
-
-
-def test_a_server_that_nobody_vouches_for_is_not_asked(tmp_path: Path, authority: trustme.CA) -> None:
-    """Not without a file, not for another authority's, not under another name: the key stays here."""
-    with secure(authority, "127.0.0.1") as backend, secure(authority, "other.example") as elsewhere:
-        specs = [
-            BackendSpec(kind="openai", url=backend.url),
-            BackendSpec(kind="openai", url=backend.url, ca_file=ca_file(tmp_path, trustme.CA())),
-        ]
-        (tmp_path / "elsewhere").mkdir()
-        specs.append(BackendSpec(kind="openai", url=elsewhere.url, ca_file=ca_file(tmp_path / "elsewhere", authority)))
-        for spec in specs:
-            with pytest.raises(BackendError) as caught:
-                ask(spec, secrets=Secrets(api_key=KEY))
-            assert caught.value.fault is Fault.UNREACHABLE
-        assert backend.received == elsewhere.received == []

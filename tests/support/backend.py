@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import ssl
 import struct
 import threading
 from collections.abc import Awaitable, Callable
@@ -131,9 +130,8 @@ class ScriptedBackend:
     `hold()` keeps requests waiting until `let_go()`, so that a test can have many in flight, or one among others.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self) -> None:
         self.behaviour: Behaviour = replies()
-        self._tls = tls
         self.received: list[Received] = []
         self._held_prompt: str | None = None
         self._left = threading.Semaphore(0)
@@ -160,7 +158,7 @@ class ScriptedBackend:
     @property
     def root(self) -> str:
         """The address without a path."""
-        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._port}"
 
     def hold(self, only: str | None = None) -> None:
         """Keep the requests that come from now on waiting: all, or those whose last message is `only`.
@@ -196,7 +194,7 @@ class ScriptedBackend:
         self._stop = asyncio.Event()
         self._open = asyncio.Event()
         self._open.set()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024, ssl=self._tls)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
         self._port: int = server.sockets[0].getsockname()[1]
         self._ready.set()
         async with server:
