@@ -80,6 +80,6 @@ clean: ## Remove all that these targets have made, but no data
 
 tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json
 	@command -v npm > /dev/null || { \
-		echo 'The tests need Node.js 20 or newer with npm, for the official npm client.' >&2; exit 1; }
+		echo 'The tests need Node.js 20.15 or newer with npm, for the official npm client and a model server.' >&2; exit 1; }
 	@npm ci --silent --prefix tests/npm
 	@touch $@

@@ -344,7 +344,7 @@ def test_the_log_tells_the_operator_which_model_failed_and_how(
     line, *_again = service.log.read_text()[log_before:].splitlines()
     event = json.loads(line)
     assert (event["event"], event["model"], event["backend"]) == ("backend_failed", "test/two", "test/two#1")
-    assert (event["fault"], event["detail"]) == ("status", "529")
+    assert (event["fault"], event["detail"]) == ("busy", "529")
 
 
 ODD_BUT_VALID: dict[str, Behaviour] = {

@@ -4,28 +4,23 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from msgspec import Struct
 
 from tarazu.backends.http_client import REPLY_BYTES_MAX, HttpClient
 from tarazu.backends.port import BackendError, Fault
-from tarazu.domain.prompt import Message
 from tests.support.backend import Behaviour, ScriptedBackend, answers, resets, stalls, stalls_in_body
 
 ELSEWHERE = "http://model-server.invalid/v1/chat/completions"
 """A name that does not resolve: only a proxy can take a request to it."""
+BODY = b'{"messages": [{"role": "user", "content": "Hello"}]}'
 TIMEOUT_S = 20
 PROXY_VARIABLES = ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY")
-
-
-class _Body(Struct, frozen=True):
-    messages: tuple[Message, ...] = (Message("user", "Hello"),)
 
 
 async def _post(url: str, *, direct: bool = False, timeout_s: float = TIMEOUT_S) -> tuple[int, bytes]:
     client = HttpClient()
     try:
         reply = await client.post_json(
-            url, _Body(), headers={"authorization": "Bearer k"}, timeout_s=timeout_s, direct=direct
+            url, BODY, headers={"authorization": "Bearer k"}, timeout_s=timeout_s, direct=direct
         )
     finally:
         client.close()

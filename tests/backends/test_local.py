@@ -209,7 +209,7 @@ def test_prompt_beyond_the_context_is_a_failed_try(models: LocalModels) -> None:
     """What the model cannot read is refused at once."""
     with pytest.raises(BackendError) as caught:
         replies(models.addresses[None], asked("語" * CONTEXT_TOKENS_MAX))
-    assert (caught.value.fault, caught.value.detail) == (Fault.STATUS, "400")
+    assert (caught.value.fault, caught.value.detail) == (Fault.REQUEST_REFUSED, "400 exceed_context_size_error")
 
 
 def test_stop_ends_the_process() -> None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tarazu.domain.catalogue import BackendSpec, Capabilities, Model, Offer, Plan
-from tarazu.service.configuration import ServerSettings, api_key, load
+from tarazu.service.configuration import ServerSettings, load
 from tests.support.configuration_files import FILE_NAME, MODEL, load_text, problems_of
 
 WHOLE = """\
@@ -205,17 +205,6 @@ def test_backends_may_stand_in_one_line(folder: Path) -> None:
     """TOML's other ways to write the same tables mean the same."""
     inline = 'models.small = { credits = 1, backends = [{ kind = "local" }] }\n'
     assert load_text(folder, inline).catalogue == load_text(folder, MODEL).catalogue
-
-
-def test_the_secret_comes_from_the_environment() -> None:
-    """White space around it, such as a line end from a file, is not part of it."""
-    spec = BackendSpec(kind="openai", api_key_env="ACME_KEY")
-    assert api_key(spec, {"ACME_KEY": " s3cret\n"}) == "s3cret"
-
-
-def test_a_backend_without_a_variable_has_no_secret() -> None:
-    """A server that needs no key gets none."""
-    assert api_key(BackendSpec(kind="local"), {}) is None
 
 
 @pytest.mark.parametrize(

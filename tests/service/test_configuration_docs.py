@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import trustme
 from msgspec import Struct, convert
 from msgspec.structs import FieldInfo, fields
 
@@ -30,7 +31,12 @@ SETTINGS = [
 ]
 
 
-EXAMPLE_KEYS = {"OPENAI_API_KEY": "k", "EXAMPLE_API_KEY": "k", "OTHER_API_KEY": "k"}
+EXAMPLE_KEYS = {"OPENAI_API_KEY": "k", "EXAMPLE_API_KEY": "k", "OTHER_API_KEY": "k", "GATEWAY_KEY": "k"}
+EXAMPLE_FILES = {
+    "models/small.gguf": b"",
+    "secrets/openai": b"k",
+    "certificates/ca.pem": trustme.CA().cert_pem.bytes(),
+}
 
 
 def chapter(header: str) -> str:
@@ -67,13 +73,19 @@ def test_every_row_is_of_a_setting(header: str) -> None:
     assert sorted(names) == sorted(HEADERS[header].__struct_fields__)
 
 
+def load_example(folder: Path, text: str) -> None:
+    """Load what a page shows, with the files that it names; without a model it is completed with one."""
+    for name, content in EXAMPLE_FILES.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    load_text(folder, text if "[models." in text else text + MODEL, EXAMPLE_KEYS)
+
+
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_every_example_of_the_page_loads(tmp_path: Path, text: str) -> None:
-    """What the page shows can be pasted; an example without a model is completed with one."""
-    weights = tmp_path / "models" / "small.gguf"
-    weights.parent.mkdir()
-    weights.touch()
-    load_text(tmp_path, text if "[models." in text else text + MODEL, EXAMPLE_KEYS)
+    """What the page shows can be pasted."""
+    load_example(tmp_path, text)
 
 
 def test_the_example_file_loads() -> None:

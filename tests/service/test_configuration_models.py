@@ -115,7 +115,10 @@ def test_a_file_without_a_model_is_refused(tmp_path: Path) -> None:
             '[models.a.backends]\nkind = "local"',
             '3: models.a.backends: expected one or more tables, each headed [[models."ID".backends]], got a table',
         ),
-        ("[[models.a.backends]]", f'3: models.a.backends[0].kind: {MISSING} "openai" or "local"'),
+        (
+            "[[models.a.backends]]",
+            f'3: models.a.backends[0].kind: {MISSING} "openai", "anthropic", "gemini" or "local"',
+        ),
     ],
 )
 def test_a_model_needs_a_backend(tmp_path: Path, backends: str, problem: str) -> None:

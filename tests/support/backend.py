@@ -153,7 +153,12 @@ class ScriptedBackend:
     @property
     def url(self) -> str:
         """The address for `url` in tarazu.toml."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{self.root}/v1"
+
+    @property
+    def root(self) -> str:
+        """The address without a path."""
+        return f"http://127.0.0.1:{self._port}"
 
     def hold(self, only: str | None = None) -> None:
         """Keep the requests that come from now on waiting: all, or those whose last message is `only`.
@@ -221,7 +226,7 @@ class ScriptedBackend:
             self._left.release()
 
     async def _behave(self, exchange: Exchange) -> None:
-        if self._held_prompt in (None, exchange.received.body["messages"][-1]["content"]):
+        if self._held_prompt is None or self._held_prompt == exchange.received.body["messages"][-1]["content"]:
             await self._open.wait()
         await self.behaviour(exchange)
 

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -219,7 +220,7 @@ class RunningService(Asking):
         self.config.write_text(
             f"[server]\nport = {self.port}\n{server}\n"
             f'[database]\nurl = "{database_url or f"sqlite:///{folder}/tarazu.db"}"\n'
-            + catalogue.replace('"BACKEND"', f'"{backend_url}"')
+            + re.sub(r'"BACKEND(?=["/])', f'"{backend_url}', catalogue)
         )
         self.environ = {**os.environ, "BACKEND_KEY": BACKEND_KEY, **(environ or {})}
         self.configuration: Configuration = load(self.config, self.environ)

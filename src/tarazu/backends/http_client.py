@@ -1,11 +1,12 @@
 """The HTTP client for model servers: one POST, bounded in time and size, with every failure named."""
 
 from datetime import timedelta
+from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from wreq import Client, Response, Runtime, exceptions
 from wreq.redirect import Policy
+from wreq.tls import CertStore
 
 from tarazu.backends.port import BackendError, Fault
 
@@ -30,55 +31,81 @@ FAILURES = (
 
 
 class HttpReply(Struct, frozen=True):
-    """Status and whole body of an answer."""
+    """Status, Retry-After and whole body of an answer."""
 
     status: int
     body: bytes
+    retry_after: str | None = None
 
 
 class HttpClient:
-    """Asks model servers. Redirects are not followed, so no key goes to another host; TLS is verified.
+    """Asks model servers. Redirects are not followed, so no key goes to another host; TLS is always verified.
 
     A call that is cancelled is cut off at the server at once.
     """
 
     def __init__(self) -> None:
-        runtime = Runtime(workers=1, thread_name="backends")
-        self._client = _client(runtime, no_proxy=False)
-        self._direct = _client(runtime, no_proxy=True)
+        self._runtime = Runtime(workers=1, thread_name="backends")
+        self._client = _client(self._runtime)
+        self._direct = _client(self._runtime, no_proxy=True)
+        self._trusting: dict[str, Client] = {}
 
     def close(self) -> None:
         """End all calls."""
-        self._client.close()
-        self._direct.close()
+        for client in (self._client, self._direct, *self._trusting.values()):
+            client.close()
+
+    def trust(self, ca_file: str) -> None:
+        """Make calls possible in which a server is trusted when an authority in this PEM file says so, and no other.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        if ca_file not in self._trusting:
+            authorities = CertStore.from_pem_stack(Path(ca_file).read_bytes())
+            self._trusting[ca_file] = _client(self._runtime, tls_verify=authorities)
 
     async def post_json(
-        self, url: str, body: Struct, *, headers: dict[str, str], timeout_s: float, direct: bool = False
+        self,
+        url: str,
+        body: bytes,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
+        direct: bool = False,
+        ca_file: str | None = None,
     ) -> HttpReply:
-        """Send a JSON body and read the whole answer; `direct` passes by any proxy of the environment.
+        """Send a JSON body and read the whole answer.
+
+        `direct` passes by any proxy of the environment. `ca_file` has been given to `trust`.
 
         Raises:
             BackendError: unreachable, out of time, or an answer of more than REPLY_BYTES_MAX.
         """
         if timeout_s <= 0:  # a pause before this try took longer than it was to
             raise BackendError(Fault.TIMEOUT)
-        client = self._direct if direct else self._client
+        client = self._chosen(direct=direct, ca_file=ca_file)
         try:
             async with client.post(
                 url,
                 headers={"content-type": "application/json", "accept": "application/json", **headers},
-                body=msgspec.json.encode(body),
+                body=body,
                 timeout=timedelta(seconds=timeout_s),
             ) as response:
                 content = await read_body(response, REPLY_BYTES_MAX)
                 if content is None:
                     raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
-                return HttpReply(response.status.as_int(), content)
+                return HttpReply(response.status.as_int(), content, _text(response.headers.get("retry-after")))
         except exceptions.TimeoutError:
             raise BackendError(Fault.TIMEOUT) from None
         except FAILURES as error:
             # The error's own words may hold the address.
             raise BackendError(Fault.UNREACHABLE, type(error).__name__) from None
+
+    def _chosen(self, *, direct: bool, ca_file: str | None) -> Client:
+        if ca_file is not None:
+            return self._trusting[ca_file]
+        return self._direct if direct else self._client
 
 
 async def read_body(response: Response, bytes_max: int) -> bytes | None:
@@ -93,10 +120,15 @@ async def read_body(response: Response, bytes_max: int) -> bytes | None:
     return bytes(body)
 
 
-def _client(runtime: Runtime, *, no_proxy: bool) -> Client:
+def _text(header: memoryview | None) -> str | None:
+    return None if header is None else bytes(header).decode("latin-1")
+
+
+def _client(runtime: Runtime, *, no_proxy: bool = False, tls_verify: bool | CertStore = True) -> Client:
     return Client(
         runtime=runtime,
         no_proxy=no_proxy,
+        tls_verify=tls_verify,
         redirect=Policy.none(),
         connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_S),
         pool_idle_timeout=timedelta(seconds=IDLE_TIMEOUT_S),

@@ -2,9 +2,12 @@
 
 import asyncio
 
+from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
-from tarazu.backends.openai import OpenAIBackend
 from tarazu.backends.port import BackendError, Fault, Reply
+from tarazu.backends.secrets import Secrets
+from tarazu.domain.calendar import Clock
+from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
 
 MODEL = "local"
@@ -18,9 +21,10 @@ STATUS_LOADING = "503"
 class LocalBackend:
     """One local model at its process's `url`, up to and with its `/v1`."""
 
-    def __init__(self, http: HttpClient, *, name: str, url: str, api_key: str) -> None:
+    def __init__(self, http: HttpClient, clock: Clock, *, name: str, url: str, api_key: str) -> None:
         self.name = name
-        self._server = OpenAIBackend(http, name=name, url=url, model=MODEL, api_key=api_key, direct=True)
+        spec = BackendSpec(kind="openai", url=url, model=MODEL)
+        self._server = HttpBackend(http, spec, clock, name=name, secrets=Secrets(api_key=api_key), direct=True)
 
     def __repr__(self) -> str:
         return f"<LocalBackend {self.name}>"

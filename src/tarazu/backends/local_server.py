@@ -82,15 +82,14 @@ def main() -> None:
         if not line:
             return
         try:
-            server = _serve(msgspec.json.decode(line, type=Order))
+            _server = _serve(msgspec.json.decode(line, type=Order))  # it serves for as long as it is referred to
         except Exception as error:  # noqa: BLE001 - whatever it is, the parent has to know
             answers.write(msgspec.json.encode(Answer(f"{type(error).__name__}: {error}")) + b"\n")
             return
         _silence()
         answers.write(msgspec.json.encode(Answer()) + b"\n")
     sys.stdin.buffer.read()
-    # At once: the orderly way would first finish the step in progress, for nobody.
-    del server
+    # At once: the orderly way would first finish the step in progress, for nobody, and hangs when it comes too early.
     os._exit(0)
 
 

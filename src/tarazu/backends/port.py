@@ -37,11 +37,11 @@ class Fault(Enum):
     INVALID_REPLY = "invalid_reply", Remedy.ELSEWHERE
     """A 2xx without a valid reply in it."""
     KEY_REFUSED = "key_refused", Remedy.ELSEWHERE
-    """The backend does not take the operator's key: 401, 402, 403."""
+    """The backend does not take the operator's key, or it is not paid for: 401, 402, 403, and others that say so."""
     BUSY = "busy", Remedy.WAIT
     """The backend has no room now: 429, and 503 or 529 with a Retry-After."""
     REQUEST_REFUSED = "request_refused", Remedy.GIVE_UP
-    """The backend does not take the request's content: 400, 413, 422."""
+    """The backend does not take the request's content: 400, 413, 422; or its `max_tokens` leave no room for a text."""
     REFUSAL = "refusal", Remedy.GIVE_UP
     """The model, or a filter before it, declines to answer: a refusal or a safety block without a text."""
 

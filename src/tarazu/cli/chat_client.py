@@ -52,7 +52,7 @@ class ChatClient:
             UsageError: `url` is no address of a service.
         """
         self.url = url.rstrip("/").removesuffix(API_PATH)
-        if fault := base_address_fault(self.url, must_not_end_with=API_PATH):
+        if fault := base_address_fault(self.url, API_PATH):
             raise UsageError(f"--url: {fault}.")
         self._key = key
         # Asynchronous inside, since only a task can be ended by Ctrl-C in the middle of a call.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import tzinfo
-from typing import Literal
 
 from msgspec import Struct
 
@@ -10,19 +9,36 @@ ANY_MODEL = "*"
 NO_PLAN = "none"
 """What GET /usage calls the plan of an account without one; no plan may have this name."""
 
-BackendKind = Literal["openai", "local"]
+LOCAL = "local"
+"""The kind of a model that runs beside the service; the other kinds are servers somewhere."""
 
 
 class BackendSpec(Struct, frozen=True, kw_only=True):
-    """One server of a model. `model` is the name that server knows it by; for `local`, the path of a GGUF file.
+    """One server of a model. `model` is the name that server knows it by; for LOCAL, the path of a GGUF file.
 
-    `api_key_env` names the environment variable that holds the backend's key. `priority` 0 is asked first.
+    - `url`: the base address; None is where the maker of this kind of server runs it.
+    - `api_key_env`, `api_key_file`: the environment variable or the file that holds the key. Neither: it needs none.
+    - `key_header`: the header that carries the key; None is the one of the kind.
+    - `headers`, `query`: what is added to every request; `headers_env` names the variables that hold such values.
+    - `ca_file`: a PEM file with the authorities that vouch for the server; None: those that everybody trusts.
+    - `omit`: settings of a request that are not sent. `rename`: the server's own names for some of them.
+    - `timeout_s`: how long one try may take; None: as long as the model's own time-out.
+    - `priority`: 0 is asked first.
     """
 
-    kind: BackendKind
+    kind: str
     url: str | None = None
     model: str | None = None
     api_key_env: str | None = None
+    api_key_file: str | None = None
+    key_header: str | None = None
+    headers: dict[str, str] = {}
+    headers_env: dict[str, str] = {}
+    query: dict[str, str] = {}
+    ca_file: str | None = None
+    omit: tuple[str, ...] = ()
+    rename: dict[str, str] = {}
+    timeout_s: float | None = None
     weight: int = 1
     priority: int = 0
     max_concurrency: int | None = None

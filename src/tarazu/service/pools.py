@@ -1,16 +1,18 @@
 """The pool of each model in the catalogue."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local import LocalAddress
 from tarazu.backends.local_backend import LocalBackend
 from tarazu.backends.members import Place
-from tarazu.backends.openai import OpenAIBackend
 from tarazu.backends.pool import Pool
 from tarazu.backends.port import Backend
-from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
-from tarazu.service.configuration import api_key
+from tarazu.backends.secrets import Secrets
+from tarazu.domain.calendar import Clock
+from tarazu.domain.catalogue import LOCAL, BackendSpec, Catalogue, Model
+from tarazu.service.configuration import read_secrets
 
 LocalAddresses = dict[str | None, LocalAddress]
 """By the path of the GGUF file; None for the embedded model."""
@@ -23,7 +25,7 @@ def local_paths(catalogue: Catalogue) -> set[str | None]:
 
 def local_paths_of(model: Model) -> set[str | None]:
     """Name the GGUF files of one model's local backends."""
-    return {spec.model for spec in model.backends if spec.kind == "local"}
+    return {spec.model for spec in model.backends if spec.kind == LOCAL}
 
 
 class Pools(Mapping[str, Pool]):
@@ -32,10 +34,11 @@ class Pools(Mapping[str, Pool]):
     A model that is sold no longer keeps its pool: a request that was admitted a moment before may still come for it.
     """
 
-    def __init__(self, http: HttpClient, environ: Mapping[str, str]) -> None:
+    def __init__(self, http: HttpClient, environ: Mapping[str, str], clock: Clock) -> None:
         self._http = http
         self._environ = environ
-        self._models: dict[str, tuple[Model, LocalAddresses]] = {}
+        self._clock = clock
+        self._made_of: dict[str, tuple[Model, list[Secrets], LocalAddresses]] = {}
         self._pools: dict[str, Pool] = {}
 
     def __getitem__(self, model_id: str) -> Pool:
@@ -48,33 +51,37 @@ class Pools(Mapping[str, Pool]):
         return len(self._pools)
 
     def adopt(self, catalogue: Catalogue, local_addresses: LocalAddresses) -> None:
-        """Make the pools of new and changed models; the others stay, with all that is known of their backends."""
+        """Make the pools of new and changed models; the others stay, with all that is known of their backends.
+
+        Raises:
+            ValueError: a secret is not there any more; loading has checked that it was.
+            OSError: nor is the `ca_file`.
+        """
         for model in catalogue.models.values():
+            secrets = [read_secrets(spec, self._environ) for spec in model.backends]
             addresses = {path: local_addresses[path] for path in local_paths_of(model)}
-            if self._models.get(model.id) != (model, addresses):
-                self._pools[model.id] = self._make_pool(model, addresses)
-                self._models[model.id] = (model, addresses)
+            if self._made_of.get(model.id) != (model, secrets, addresses):
+                self._pools[model.id] = self._make_pool(model, secrets, addresses)
+                self._made_of[model.id] = (model, secrets, addresses)
 
-    def _make_pool(self, model: Model, local_addresses: LocalAddresses) -> Pool:
-        return Pool(
-            model.id,
-            [
-                (self._make_backend(f"{model.id}#{number}", spec, local_addresses), _place(spec))
-                for number, spec in enumerate(model.backends, 1)
-            ],
-            timeout_s=model.timeout_s,
-            max_output_tokens=model.max_output_tokens,
-        )
-
-    def _make_backend(self, name: str, spec: BackendSpec, local_addresses: LocalAddresses) -> Backend:
-        if spec.kind == "local":
-            address = local_addresses[spec.model]
-            return LocalBackend(self._http, name=name, url=address.url, api_key=address.api_key)
-        assert spec.url is not None
-        assert spec.model is not None
-        key = api_key(spec, self._environ)
-        return OpenAIBackend(self._http, name=name, url=spec.url, model=spec.model, api_key=key)
+    def _make_pool(self, model: Model, secrets: Sequence[Secrets], local_addresses: LocalAddresses) -> Pool:
+        backends: list[tuple[Backend, Place]] = []
+        for number, (spec, secret) in enumerate(zip(model.backends, secrets, strict=True), 1):
+            name = f"{model.id}#{number}"
+            backend: Backend
+            if spec.kind == LOCAL:
+                address = local_addresses[spec.model]
+                backend = LocalBackend(self._http, self._clock, name=name, url=address.url, api_key=address.api_key)
+            else:
+                backend = HttpBackend(self._http, spec, self._clock, name=name, secrets=secret)
+            backends.append((backend, _place(spec)))
+        return Pool(model.id, backends, timeout_s=model.timeout_s, max_output_tokens=model.max_output_tokens)
 
 
 def _place(spec: BackendSpec) -> Place:
-    return Place(priority=spec.priority, weight=spec.weight, max_concurrency=spec.max_concurrency)
+    return Place(
+        priority=spec.priority,
+        weight=spec.weight,
+        max_concurrency=spec.max_concurrency,
+        timeout_s=spec.timeout_s,
+    )

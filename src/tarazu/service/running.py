@@ -44,7 +44,7 @@ class Service:
         self._channel = setup.channel
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
-        self.pools = Pools(self._http, environ)
+        self.pools = Pools(self._http, environ, self.clock)
         self.pools.adopt(configuration.catalogue, setup.local_addresses)
         self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
         self.completions = Completions(

@@ -1,8 +1,8 @@
 """What the operator has written in tarazu.toml, checked: what is sold, by which backends, and how to serve it."""
 
-from tarazu.service.configuration.backends import api_key
 from tarazu.service.configuration.loading import Configuration, load
 from tarazu.service.configuration.problems import ConfigurationError, Problem
 from tarazu.service.configuration.schema import ServerSettings
+from tarazu.service.configuration.secrets import read_secrets
 
-__all__ = ["Configuration", "ConfigurationError", "Problem", "ServerSettings", "api_key", "load"]
+__all__ = ["Configuration", "ConfigurationError", "Problem", "ServerSettings", "load", "read_secrets"]

@@ -3,7 +3,6 @@
 import re
 from urllib.parse import urlsplit
 
-COMPLETIONS_PATH = "/chat/completions"
 API_PATH = "/api/v1"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
@@ -12,8 +11,11 @@ _POSTGRESQL = re.compile(r"postgresql://[!-~]*", re.ASCII)
 _EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgresql://USER@HOST/DATABASE"'
 
 
-def base_address_fault(url: str, *, must_not_end_with: str) -> str | None:
-    """Tell what is wrong with a base address, to which paths will be added; None: nothing."""
+def base_address_fault(url: str, *endings: str) -> str | None:
+    """Tell what is wrong with a base address, to which paths will be added; None: nothing.
+
+    `endings` are those that come of writing such a path, or its beginning, into the address.
+    """
     if not _VISIBLE.fullmatch(url):
         return "expected an address of ASCII characters without spaces"
     try:
@@ -21,6 +23,8 @@ def base_address_fault(url: str, *, must_not_end_with: str) -> str | None:
         has_port = parts.port != 0
     except ValueError:
         return "expected an http:// or https:// address, but its host or port is malformed"
+    path = parts.path.rstrip("/")
+    ending = next((ending for ending in endings if path.endswith(ending)), None)
     demands = (
         (parts.scheme in {"http", "https"}, 'expected an address that begins with "http://" or "https://"'),
         (
@@ -29,10 +33,7 @@ def base_address_fault(url: str, *, must_not_end_with: str) -> str | None:
         ),
         (has_port and parts.hostname, 'expected an address with a host, as in "https://example.com"'),
         ("?" not in url and "#" not in url, "expected an address without ? and #"),
-        (
-            not parts.path.rstrip("/").endswith(must_not_end_with),
-            f"leave {must_not_end_with} out at the end of the address, the service adds it",
-        ),
+        (ending is None, f"leave {ending} out at the end of the address, the service adds it"),
     )
     return next((fault for is_met, fault in demands if not is_met), None)
 

@@ -7,11 +7,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tarazu.domain.catalogue import ANY_MODEL, NO_PLAN, Capabilities, Catalogue, Model, Offer, Plan
-from tarazu.service.configuration.backends import Surroundings, read_backend
+from tarazu.service.configuration.backends import read_backend
 from tarazu.service.configuration.lines import KeyPath
 from tarazu.service.configuration.problems import Findings, did_you_mean, listed, shown
 from tarazu.service.configuration.schema import BillingSection, ModelSection, PaygSection, PlanSection
 from tarazu.service.configuration.sections import read_section, read_tables
+from tarazu.service.configuration.surroundings import Surroundings
 
 MODEL_ID_CHARACTERS_MAX = 128
 PLAN_NAME_CHARACTERS_MAX = 64

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from tarazu.domain.catalogue import Catalogue
 from tarazu.service.configuration.addresses import API_PATH, base_address_fault, database_fault
-from tarazu.service.configuration.backends import Surroundings
 from tarazu.service.configuration.catalogue import read_catalogue
 from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
 from tarazu.service.configuration.schema import DatabaseSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
+from tarazu.service.configuration.surroundings import Surroundings
 
 CONFIGURATION_VARIABLE = "TARAZU_CONFIG"
 DATABASE_VARIABLE = "TARAZU_DATABASE_URL"
@@ -114,7 +114,7 @@ def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:
     server = read_section(ServerSettings, document.get("server", {}), ("server",), findings)
     if server.public_url is None:
         return server
-    if fault := base_address_fault(server.public_url, must_not_end_with=API_PATH):
+    if fault := base_address_fault(server.public_url, API_PATH):
         findings.add(("server", "public_url"), fault)
     return replace(server, public_url=server.public_url.rstrip("/"))
 

@@ -4,9 +4,12 @@ A type's `description` completes the sentence "expected …". Its `extra` may sa
 too large, and that the value must never be shown, since a secret may stand there by mistake.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
+
+from tarazu.backends.kinds import KINDS
+from tarazu.domain.catalogue import LOCAL
 
 CREDITS_MAX = 10**12
 """Far above any price or quota, and every sum of them fits the books and the numbers of JSON's readers."""
@@ -14,7 +17,11 @@ COUNT_MAX = 10**9
 PORT_MAX = 65_535
 WORKERS_MAX = 256
 TIMEOUT_S_MAX = 600
+ADDITIONS_MAX = 32
+"""Headers, or parameters in the query, that a backend's requests may be given."""
 _COUNT_TOO_LARGE = {"too_large": f"an integer of at most {COUNT_MAX:,}"}
+
+BACKEND_KINDS = (*KINDS, LOCAL)
 
 REQUIRED: Any = UNSET
 """The default of a setting that has none. It stands in for the missing value only until the problem is raised."""
@@ -62,7 +69,51 @@ BackendTables = Annotated[
     tuple[dict[str, Any], ...],
     Meta(min_length=1, description='one or more tables, each headed [[models."ID".backends]]'),
 ]
-Kind = Annotated[Literal["openai", "local", "anthropic", "gemini"], Meta(description='"openai" or "local"')]
+Kind = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A(?:{'|'.join(BACKEND_KINDS)})\Z",
+        description=" or ".join((", ".join(f'"{kind}"' for kind in KINDS), f'"{LOCAL}"')),
+    ),
+]
+HeaderName = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}\Z",
+        description='the name of a header, as in "api-key", never the key itself',
+        extra={"hidden": True},
+    ),
+]
+Headers = Annotated[
+    dict[str, str],
+    Meta(
+        max_length=ADDITIONS_MAX,
+        description=f'a table of at most {ADDITIONS_MAX} headers, as in {{ "X-Title" = "Shop" }}',
+        extra={"hidden": True},
+    ),
+]
+HeaderVariables = Annotated[
+    dict[str, VariableName],
+    Meta(
+        max_length=ADDITIONS_MAX,
+        description=f"a table of at most {ADDITIONS_MAX} headers with the names of environment variables (capital "
+        'letters, digits and _), as in { "X-Gateway-Key" = "GATEWAY_KEY" }',
+        extra={"hidden": True},
+    ),
+]
+Query = Annotated[
+    dict[str, str],
+    Meta(
+        max_length=ADDITIONS_MAX,
+        description=f'a table of at most {ADDITIONS_MAX} texts, as in {{ api-version = "2024-10-21" }}',
+        extra={"hidden": True},
+    ),
+]
+SettingNames = Annotated[tuple[str, ...], Meta(description='a list of settings, as in ["seed"]')]
+NewNames = Annotated[
+    dict[str, Annotated[str, Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_]{0,63}\Z")]],
+    Meta(description='a table of names, as in { max_tokens = "max_completion_tokens" }'),
+]
 
 
 class ServerSettings(Struct, frozen=True):
@@ -140,6 +191,15 @@ class BackendSection(Struct, frozen=True):
     url: Url | None = None
     model: Text | None = None
     api_key_env: VariableName | None = None
+    api_key_file: Text | None = None
+    key_header: HeaderName | None = None
+    headers: Headers | None = None
+    headers_env: HeaderVariables | None = None
+    query: Query | None = None
+    ca_file: Text | None = None
+    omit: SettingNames = ()
+    rename: NewNames | None = None
+    timeout_s: Seconds | None = None
     weight: Count = 1
     priority: Priority = 0
     max_concurrency: Count | None = None

@@ -12,9 +12,9 @@ from tarazu.service.configuration.problems import Findings, did_you_mean, dotted
 from tarazu.service.configuration.schema import SECTIONS
 
 SECRET_NAMES = frozenset({"api_key", "apikey", "auth", "authorization", "key", "passwd", "password", "secret", "token"})
-_USE_THE_ENVIRONMENT = (
+_USE_ANOTHER_PLACE = (
     "a secret must not stand in this file; put it in an environment variable and name that with api_key_env, "
-    'as in api_key_env = "OPENAI_API_KEY"'
+    'as in api_key_env = "OPENAI_API_KEY", or in a file and name that with api_key_file'
 )
 _NAMED_SECTIONS = ("plans", "models")
 _NAME_DEPTH = 2
@@ -61,7 +61,7 @@ def check_outermost(document: dict[str, Any], findings: Findings) -> None:
         homes = [section for section, kind in SECTIONS.items() if name in kind.__struct_fields__]
         meant = did_you_mean(name, SECTIONS)
         if _is_secret(name):
-            reason = _USE_THE_ENVIRONMENT
+            reason = _USE_ANOTHER_PLACE
         elif homes and homes[0] not in _NAMED_SECTIONS:
             reason = f"stands outside its section, move it under [{homes[0]}]"
         elif meant:
@@ -73,7 +73,7 @@ def check_outermost(document: dict[str, Any], findings: Findings) -> None:
 
 def _unknown(name: str, value: object, key: KeyPath, known: Iterable[str]) -> str:
     if _is_secret(name):
-        return _USE_THE_ENVIRONMENT
+        return _USE_ANOTHER_PLACE
     if _is_cut_name(value, key):
         header = f"{key[0]}.{quoted_key(f'{key[1]}.{name}')}"
         return f"unknown setting; a name with a dot in it is written in quotes, as in [{header}]"

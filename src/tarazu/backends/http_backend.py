@@ -1,0 +1,96 @@
+"""A model server that is asked over HTTP, of any kind."""
+
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from tarazu.backends.http_client import HttpClient
+from tarazu.backends.kinds import KINDS
+from tarazu.backends.port import Reply
+from tarazu.backends.replies import read_reply
+from tarazu.backends.secrets import Secrets
+from tarazu.backends.statuses import status_error
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
+from tarazu.domain.catalogue import BackendSpec
+from tarazu.domain.prompt import ChatRequest, Settings
+
+BEARER_HEADER = "authorization"
+"""The one header in which a key is preceded by `Bearer`."""
+SUCCESS = range(200, 300)
+
+
+class HttpBackend:
+    """One server: where it is and what it is called by `spec`, how it is spoken to by the dialect of its kind."""
+
+    def __init__(
+        self,
+        http: HttpClient,
+        spec: BackendSpec,
+        clock: Clock,
+        *,
+        name: str,
+        secrets: Secrets | None = None,
+        direct: bool = False,
+    ) -> None:
+        """Prepare what does not change. `direct` passes by any proxy of the environment.
+
+        Raises:
+            OSError: the `ca_file` is gone; loading the configuration has checked it.
+        """
+        self.name = name
+        self._http = http
+        self._spec = spec
+        self._dialect = KINDS[spec.kind]
+        self._url = address_of(spec)
+        self._headers = _headers(spec, secrets or Secrets())
+        self._clock = clock
+        self._direct = direct
+        if spec.ca_file is not None:
+            http.trust(spec.ca_file)
+
+    def __repr__(self) -> str:
+        return f"<HttpBackend {self.name}, {self._spec.kind}>"
+
+    async def ask(self, request: ChatRequest, *, timeout_s: float) -> Reply:
+        """Get one reply; anything but a valid one is a BackendError."""
+        answer = await self._http.post_json(
+            self._url,
+            body_of(self._spec, request),
+            headers=self._headers,
+            timeout_s=timeout_s,
+            direct=self._direct,
+            ca_file=self._spec.ca_file,
+        )
+        if answer.status not in SUCCESS:
+            raise status_error(answer, self._clock() / MILLISECONDS_PER_SECOND)
+        return read_reply(answer.body, self._dialect.read)
+
+
+def body_of(spec: BackendSpec, request: ChatRequest) -> bytes:
+    """Write the body of a request: its settings by the names that this server knows them by, without those to omit."""
+    assert spec.model is not None
+    dialect = KINDS[spec.kind]
+    kept = {name: getattr(request.settings, name) for name in dialect.names if name not in spec.omit}
+    fitted = dialect.fit(Settings(**kept))
+    names = dialect.names | spec.rename
+    settings = {names[name]: value for name in names if (value := getattr(fitted, name)) is not None}
+    return msgspec.json.encode(dialect.body(spec.model, request.messages, settings))
+
+
+def address_of(spec: BackendSpec) -> str:
+    """Tell where a server is asked."""
+    dialect = KINDS[spec.kind]
+    base = spec.url or dialect.url
+    assert base is not None
+    assert spec.model is not None
+    path = dialect.path.replace("{model}", quote(spec.model, safe=""))
+    return base.rstrip("/") + path + (f"?{urlencode(spec.query)}" if spec.query else "")
+
+
+def _headers(spec: BackendSpec, secrets: Secrets) -> dict[str, str]:
+    dialect = KINDS[spec.kind]
+    headers = {name.lower(): value for name, value in (dialect.headers | spec.headers | secrets.headers).items()}
+    if secrets.api_key is not None:
+        header = (spec.key_header or dialect.key_header).lower()
+        headers[header] = f"Bearer {secrets.api_key}" if header == BEARER_HEADER else secrets.api_key
+    return headers
