@@ -155,6 +155,10 @@ PROBLEMS = [
         'api_key_file = "tarazu.toml"',
         "api_key_file: the file tarazu.toml holds more than one line with a key; write the key alone into it",
     ),
+    (
+        'api_key_file = "large"',
+        "api_key_file: the file large holds more than one line with a key; write the key alone into it",
+    ),
     ('api_key_file = "empty"', "api_key_file: the file empty is empty; write the backend's key into it"),
 ]
 
@@ -163,6 +167,7 @@ PROBLEMS = [
 def test_a_setting_that_is_wrong_is_told(tmp_path: Path, settings_text: str, problem: str) -> None:
     """The problem begins so; it goes on with what to do."""
     (tmp_path / "empty").write_text(" \n")
+    (tmp_path / "large").write_text("k" * 20_000)
     assert problem_of(tmp_path, f"{OPENAI}{settings_text}\n").startswith(problem)
 
 
