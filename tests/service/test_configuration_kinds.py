@@ -150,12 +150,16 @@ PROBLEMS = [
     ("timeout_s = 0", "timeout_s: expected a number of seconds above 0, at most 600, got 0"),
     ('ca_file = "no.pem"', "ca_file: the file no.pem cannot be read (No such file or directory), check the path"),
     ('ca_file = "tarazu.toml"', "ca_file: the file tarazu.toml holds no certificates in PEM form"),
-    ('api_key_file = "no"', "api_key_file: the file no cannot be read (No such file or directory), check the path"),
+    ('api_key_file = "no"', "api_key_file: the file cannot be read (No such file or directory), check its path"),
     (
         'api_key_file = "tarazu.toml"',
-        "api_key_file: the file tarazu.toml holds more than one line with a key; write the key alone into it",
+        "api_key_file: the file holds more than one line with a key; write the key alone into it",
     ),
-    ('api_key_file = "empty"', "api_key_file: the file empty is empty; write the backend's key into it"),
+    (
+        'api_key_file = "large"',
+        "api_key_file: the file holds more than one line with a key; write the key alone into it",
+    ),
+    ('api_key_file = "empty"', "api_key_file: the file is empty; write the backend's key into it"),
 ]
 
 
@@ -163,6 +167,7 @@ PROBLEMS = [
 def test_a_setting_that_is_wrong_is_told(tmp_path: Path, settings_text: str, problem: str) -> None:
     """The problem begins so; it goes on with what to do."""
     (tmp_path / "empty").write_text(" \n")
+    (tmp_path / "large").write_text("k" * 20_000)
     assert problem_of(tmp_path, f"{OPENAI}{settings_text}\n").startswith(problem)
 
 
@@ -254,6 +259,8 @@ def test_a_value_that_says_it_is_a_key_is_refused(tmp_path: Path) -> None:
         f'query = {{ v = "{SECRET} " }}',
         f'query = "{SECRET}"',
         'api_key_file = "two"',
+        f'api_key_file = "{SECRET}"',
+        f'api_key_file = ["{SECRET}"]',
     ],
 )
 def test_a_secret_in_the_wrong_place_is_not_shown(tmp_path: Path, text: str) -> None:
@@ -286,7 +293,7 @@ def test_a_backend_without_secrets_has_none() -> None:
 def test_a_secret_that_is_gone_since_is_told_without_it(tmp_path: Path) -> None:
     """Between the check and the start a file may go."""
     path = tmp_path / "key"
-    with pytest.raises(ValueError, match="key cannot be read"):
+    with pytest.raises(ValueError, match="the file cannot be read"):
         read_secrets(BackendSpec(kind="openai", api_key_file=str(path)), {})
     with pytest.raises(ValueError, match="ACME_KEY is not set"):
         read_secrets(BackendSpec(kind="openai", api_key_env="ACME_KEY"), {})

@@ -60,6 +60,14 @@ VariableName = Annotated[
         extra={"hidden": True},
     ),
 ]
+SecretPath = Annotated[
+    str,
+    Meta(
+        pattern=r"\A(?=.*\S)[^\x00-\x1f\x7f]{1,500}\Z",
+        description="the path of a file that holds the key, never the key itself",
+        extra={"hidden": True},
+    ),
+]
 ModelIds = Annotated[tuple[str, ...], Meta(description='a list of model ids, or ["*"] for all')]
 SomeModelIds = Annotated[
     tuple[str, ...], Meta(min_length=1, description='a list of one or more model ids, or ["*"] for all')
@@ -191,7 +199,7 @@ class BackendSection(Struct, frozen=True):
     url: Url | None = None
     model: Text | None = None
     api_key_env: VariableName | None = None
-    api_key_file: Text | None = None
+    api_key_file: SecretPath | None = None
     key_header: HeaderName | None = None
     headers: Headers | None = None
     headers_env: HeaderVariables | None = None

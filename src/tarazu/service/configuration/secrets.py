@@ -77,16 +77,17 @@ def _key_in_environment(name: str, environ: Mapping[str, str]) -> str:
 
 
 def _key_in_file(path: Path) -> str:
+    """Read a key. What is wrong never names the path: a key may stand there by mistake."""
     try:
         with path.open("rb") as file:
             content = file.read(SECRET_BYTES_MAX + 1)
     except OSError as error:
-        raise _SecretError(f"the file {path} cannot be read ({error.strerror}), check the path") from None
+        raise _SecretError(f"the file cannot be read ({error.strerror}), check its path") from None
     secret = content.decode("ascii", errors="replace").strip()
     if not secret:
-        raise _SecretError(f"the file {path} is empty; write the backend's key into it")
+        raise _SecretError("the file is empty; write the backend's key into it")
     if len(content) > SECRET_BYTES_MAX or not _KEY.fullmatch(secret):
-        raise _SecretError(f"the file {path} holds more than one line with a key; write the key alone into it")
+        raise _SecretError("the file holds more than one line with a key; write the key alone into it")
     return secret
 
 
