@@ -12,13 +12,13 @@ from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, VERSION
-from tarazu.backends.local_backend import LocalBackend
 from tarazu.backends.port import Backend, BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
-from tests.support.backend import Received, ScriptedBackend, answers, stalls
+from tests.support.backend import Received, ScriptedBackend, answers
 from tests.support.dialects import ANSWERS, PATHS, TIMEOUT_S, ask, asked
+from tests.support.values import Clock
 
 KEY = "sk-5eCr3t"
 ALL_SETTINGS: dict[str, Any] = {
@@ -286,26 +286,14 @@ def ends_in_time(make: Callable[[HttpClient], Backend]) -> Fault:
     return caught.value.fault
 
 
-def test_a_backends_own_time_out_ends_a_try(backend: ScriptedBackend) -> None:
-    """Long before the time that the request has left."""
-    backend.behaviour = stalls
-    spec = BackendSpec(kind="openai", url=backend.root, model="m", timeout_s=0.1)
-    assert ends_in_time(lambda http: HttpBackend(http, spec, name="test#1")) is Fault.TIMEOUT
-
-
-def test_a_local_models_own_time_out_ends_a_try(backend: ScriptedBackend) -> None:
-    """The time in which its process may start again is inside it."""
-    backend.behaviour = stalls
-    fault = ends_in_time(lambda http: LocalBackend(http, name="local", url=backend.url, api_key="k", timeout_s=0.1))
-    assert fault is Fault.TIMEOUT
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_secret_is_in_a_representation(kind: str) -> None:
     """Whatever is logged of a backend."""
     http = HttpClient()
     secrets = Secrets(api_key=KEY, headers={"x": KEY})
-    backend = HttpBackend(http, BackendSpec(kind=kind, url="http://x", model="m"), name="test#1", secrets=secrets)
+    backend = HttpBackend(
+        http, BackendSpec(kind=kind, url="http://x", model="m"), Clock(), name="test#1", secrets=secrets
+    )
     http.close()
     assert repr(backend) == f"<HttpBackend test#1, {kind}>"
     assert KEY not in repr(secrets)

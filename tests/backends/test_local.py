@@ -27,6 +27,7 @@ from tarazu.backends.local_model import LocalModelError, find_model
 from tarazu.backends.local_server import CONTEXT_TOKENS_MAX, Answer, Order
 from tarazu.backends.port import BackendError, Fault, Reply
 from tarazu.domain.prompt import ChatRequest, Message, Settings
+from tests.support.values import Clock
 
 READY_TIMEOUT_S = 60
 REPLY_TIMEOUT_S = 60
@@ -70,7 +71,7 @@ def replies(address: LocalAddress, *requests: ChatRequest, timeout_s: float = RE
 
     async def ask_all() -> list[Reply]:
         with contextlib.closing(HttpClient()) as client:
-            backend = LocalBackend(client, name="local", url=address.url, api_key=address.api_key)
+            backend = LocalBackend(client, Clock(), name="local", url=address.url, api_key=address.api_key)
             return await asyncio.gather(*(backend.ask(request, timeout_s=timeout_s) for request in requests))
 
     return asyncio.run(ask_all())
@@ -167,7 +168,7 @@ def test_process_killed_under_a_request_still_answers_it(model: LocalModel) -> N
 
     async def ask_and_kill() -> Reply:
         with contextlib.closing(HttpClient()) as client:
-            backend = LocalBackend(client, name="local", url=model.address.url, api_key=model.address.api_key)
+            backend = LocalBackend(client, Clock(), name="local", url=model.address.url, api_key=model.address.api_key)
             asking = asyncio.create_task(backend.ask(asked("Tell a story.", max_tokens=60), timeout_s=REPLY_TIMEOUT_S))
             await asyncio.sleep(0.3)  # the reply takes more than a second; nothing tells when it has begun
             assert model.process_id is not None
@@ -193,7 +194,7 @@ def test_abandoned_requests_are_not_worked_on(models: LocalModels) -> None:
 
     async def abandon() -> None:
         with contextlib.closing(HttpClient()) as client:
-            backend = LocalBackend(client, name="local", url=address.url, api_key=address.api_key)
+            backend = LocalBackend(client, Clock(), name="local", url=address.url, api_key=address.api_key)
             long = asked("Write a poem about the sea.", max_tokens=4_000)
             asking = [asyncio.create_task(backend.ask(long, timeout_s=600)) for _ in range(8)]
             await asyncio.wait(asking, timeout=1)

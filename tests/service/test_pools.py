@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tarazu.backends.http_client import HttpClient
 from tarazu.domain.catalogue import BackendSpec, Catalogue
 from tarazu.service.pools import Pools
-from tests.support.values import make_catalogue, make_model
+from tests.support.values import Clock, make_catalogue, make_model
 
 SERVER = BackendSpec(kind="openai", url="http://127.0.0.1:1/v1", model="m")
 
@@ -17,7 +17,7 @@ def catalogue(*ids: str, **changes: object) -> Catalogue:
 
 def test_a_model_that_is_sold_as_before_keeps_its_pool() -> None:
     """And one whose backends have changed gets a new one."""
-    pools = Pools(HttpClient(), {})
+    pools = Pools(HttpClient(), {}, Clock())
     pools.adopt(catalogue("a", "b"), {})
     a, b = pools["a"], pools["b"]
     pools.adopt(
@@ -29,7 +29,7 @@ def test_a_model_that_is_sold_as_before_keeps_its_pool() -> None:
 
 def test_a_model_that_is_sold_no_longer_keeps_its_pool() -> None:
     """For a request that was admitted a moment before; when it is sold again, its pool is there."""
-    pools = Pools(HttpClient(), {})
+    pools = Pools(HttpClient(), {}, Clock())
     pools.adopt(catalogue("a", "b"), {})
     b = pools["b"]
     pools.adopt(catalogue("a"), {})
