@@ -85,7 +85,6 @@ class RestartableServer:
         self._server = server
         self.url: str = server.get_uri()
         self.socket: Path = server.get_postmaster_info().socket_dir / ".s.PGSQL.5432"
-        self.tools: Path = server.bin_path
 
     def crash(self) -> None:
         """Stop it without a checkpoint and without waiting for anybody, as a power cut would."""
