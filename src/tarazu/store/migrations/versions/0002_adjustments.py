@@ -1,6 +1,9 @@
 """Corrections of balances, and who made each change of one.
 
-The release before goes on beside it: it writes top-ups that do not say who, and its audit does not know of adjustments.
+It only adds, so the services of the release before go on beside it:
+- they read and change balances as they are, and need not know what has adjusted them;
+- top-ups of that release leave `made_by` NULL, as those from before;
+- its `tarazu audit` would miss the adjustments, but no command of it opens books of a revision that it does not know.
 """
 
 import sqlalchemy as sa
