@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 ARGS ?=
-PYTEST_ARGS ?=
+# Each file's tests stay together in one process: they share services and servers.
+PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4 --dist loadfile
 
 UV = .venv-lock/bin/uv
 BIN = .venv/bin
@@ -24,12 +25,12 @@ setup: .venv/serve.stamp .venv/test.stamp ## Install everything for serving and 
 serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
 	@exec $(BIN)/tarazu serve $(ARGS)
 
-test: lint tests/npm/node_modules/.package-lock.json ## Run the linters and all tests (PYTEST_ARGS="-n 2" is passed on)
+test: lint tests/npm/node_modules/.package-lock.json ## Run the linters and all tests (PYTEST_ARGS="-k keys" takes the place of "on all cores")
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 soak: .venv/test.stamp ## Simulate 100,000 worlds, then kill the service under load 500 times (TARAZU_SEED=1 has one again)
-	@TARAZU_SIMULATION_SEEDS=100000 $(BIN)/python -m pytest tests/simulation -n 2 $(PYTEST_ARGS)
-	@TARAZU_CRASH_ROUNDS=500 $(BIN)/python -m pytest tests/crashes/test_killed.py $(PYTEST_ARGS)
+	@TARAZU_SIMULATION_SEEDS=100000 $(BIN)/python -m pytest tests/simulation --numprocesses auto
+	@TARAZU_CRASH_ROUNDS=500 $(BIN)/python -m pytest tests/crashes/test_killed.py
 
 lint: .venv/test.stamp ## Check style, types and the layers' imports
 	@$(BIN)/ruff check
@@ -45,8 +46,9 @@ docs: .venv/test.stamp ## Renew the pages that are made from the code: commands.
 	@$(BIN)/python -m tests.cli.commands_page > docs/commands.md
 	@$(BIN)/python -m tests.support.rows
 
-bench: .venv/test.stamp ## Measure the service
-	@echo 'There are no benchmarks yet.'
+bench: .venv/test.stamp ## Measure one hot account against many, and the audit of 10 million requests (15 minutes, 4 GB)
+	@$(BIN)/python -m bench.accounts
+	@$(BIN)/python -m bench.audit
 
 lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
 	@test -x $(UV) || $(PYTHON) -m venv .venv-lock

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tarazu.service.checks import ProvisioningError
 from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage
 from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend, answers
@@ -253,6 +254,45 @@ def test_the_same_top_up_posted_twice_counts_once(service: RunningService) -> No
     assert credits_left(service, customer) == (0, 40)
 
 
+# Adjustments
+
+
+@rows("decisions.credits.7")
+def test_an_adjustment_counts_from_the_next_request_on(service: RunningService) -> None:
+    """Taken and given, to the last credit."""
+    customer = service.customer(None, balance=5)
+    service.provisioning.adjust_credit(customer.account_id, -4, reason="paid twice")
+    assert_paid(service.chat(customer), 1, "api_balance")
+    assert_refused(service.chat(customer), 402, "upgrade_required")
+    service.provisioning.adjust_credit(customer.account_id, 2, reason="outage")
+    assert_paid(service.chat(customer), 1, "api_balance")
+    assert credits_left(service, customer) == (0, 1)
+
+
+@rows("decisions.credits.7")
+def test_an_adjustment_takes_nothing_that_a_request_holds(service: RunningService, backend: ScriptedBackend) -> None:
+    """Of three credits two are held: one can be taken, two cannot, and the request is paid as it was promised."""
+    customer = service.customer(None, balance=3)
+    take = partial(service.provisioning.adjust_credit, customer.account_id, reason="paid twice")
+    with held(backend, partial(service.chat, customer, model="test/two")) as (asked,):
+        with pytest.raises(ProvisioningError, match="it is 1 now, so at most 1 credits can be taken"):
+            take(-2)
+        take(-1)
+    assert_paid(asked.result(), 2, "api_balance")
+    assert credits_left(service, customer) == (0, 0)
+
+
+@rows("decisions.credits.7")
+def test_a_reference_counts_once_over_top_ups_and_adjustments(service: RunningService) -> None:
+    """Again it changes nothing; for something else it is refused."""
+    customer = service.customer(None)
+    reference = f"once {customer.key_id}"
+    words = (customer.account_id, "40", "--reference", reference, "--json")
+    again = [service.run("credit", "adjust", *words, "--reason", "outage").returncode for _ in range(2)]
+    assert (again, service.run("credit", "add", *words).returncode) == ([0, 0], 1)
+    assert credits_left(service, customer) == (0, 40)
+
+
 # Coming back
 
 
@@ -278,7 +318,7 @@ def test_reading_usage_and_models_changes_nothing(service: RunningService) -> No
     service.chat(customer)
 
     def everything() -> list[list[tuple[object, ...]]]:
-        tables = ("accounts", "keys", "requests", "topups", "daily_usage", "intake")
+        tables = ("accounts", "keys", "requests", "topups", "adjustments", "daily_usage", "intake")
         return [look(service, f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables]  # noqa: S608 - our own names
 
     before = everything()

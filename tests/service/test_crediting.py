@@ -2,23 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from threading import Barrier
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import text
 
-from tarazu.domain.credits import BALANCE_MAX
+from tarazu.domain.credits import BALANCE_MAX, Hold
 from tarazu.service.checks import ProvisioningError
+from tarazu.service.crediting import record_topup
 from tarazu.service.provisioning import Provisioning
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import ChangeKind
 from tarazu.store.topups import Topup
-from tests.support.books import Books, open_books
+from tests.support.at_once import at_once, wait_until
+from tests.support.books import Books, make_topup, open_books, release
 from tests.support.stores import STORES, Store
-from tests.support.values import NOON_MS, make_account, make_key
+from tests.support.values import NOON_MS, held, make_account, make_key
 
-THREADS = 12
-OUTCOME = tuple[Topup | Adjustment, bool] | ProvisioningError
+Outcome = tuple[Topup | Adjustment, bool] | ProvisioningError
+Act = Callable[[], tuple[Topup | Adjustment, bool]]
+_WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 
 
 @pytest.fixture(params=STORES)
@@ -37,19 +42,17 @@ def provisioning(books: Books) -> Provisioning:
     return Provisioning(books.engine, books.catalogue, books.clock, by="ada")
 
 
-def at_once(act: Callable[[], tuple[Topup | Adjustment, bool]]) -> list[OUTCOME]:
-    """Do the same in many threads at the same moment."""
-    start = Barrier(THREADS)
+def outcome(act: Act) -> Outcome:
+    """Do it; what is said against it is an outcome too."""
+    try:
+        return act()
+    except ProvisioningError as error:
+        return error
 
-    def run() -> OUTCOME:
-        start.wait()
-        try:
-            return act()
-        except ProvisioningError as error:
-            return error
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        return [future.result() for future in [pool.submit(run) for _ in range(THREADS)]]
+def done(outcomes: list[Outcome]) -> list[Topup | Adjustment]:
+    """Take out what was done just now."""
+    return [each[0] for each in outcomes if not isinstance(each, ProvisioningError) and each[1]]
 
 
 def test_an_adjustment_says_who_when_and_why(provisioning: Provisioning, books: Books) -> None:
@@ -77,9 +80,23 @@ def test_what_is_held_cannot_be_taken(provisioning: Provisioning, books: Books) 
     """Credits of a request on its way are out of the balance already."""
     provisioning.set_account("acc_1", plan=None)
     provisioning.add_credit("acc_1", 3, reference="payment")
-    books.admit(model="small")
+    held(books.admit())
     with pytest.raises(ProvisioningError, match="it is 2 now"):
         provisioning.adjust_credit("acc_1", -3, reason="a correction")
+
+
+def test_what_a_hold_gives_back_beyond_the_bound_can_be_taken(provisioning: Provisioning, books: Books) -> None:
+    """The bound is for what is given: above it a balance can still be corrected downwards."""
+    provisioning.set_account("acc_1", plan=None)
+    books.add(make_topup(BALANCE_MAX))
+    hold = held(books.admit())
+    provisioning.adjust_credit("acc_1", 1, reason="a correction")
+    books.run(release(hold))
+    assert books.figures() == (0, BALANCE_MAX + 1)
+    with pytest.raises(ProvisioningError, match="at most 0 credits can be given"):
+        provisioning.adjust_credit("acc_1", 1, reason="a correction")
+    provisioning.adjust_credit("acc_1", -1, reason="a correction")
+    assert books.figures() == (0, BALANCE_MAX)
 
 
 def test_a_balance_never_passes_what_the_books_hold(provisioning: Provisioning, books: Books) -> None:
@@ -89,7 +106,9 @@ def test_a_balance_never_passes_what_the_books_hold(provisioning: Provisioning, 
         lambda: provisioning.add_credit("acc_1", 1, reference="more"),
         lambda: provisioning.adjust_credit("acc_1", 1, reason="more"),
     ):
-        with pytest.raises(ProvisioningError, match="may not pass 1000000000000000 credits"):
+        with pytest.raises(
+            ProvisioningError, match=r"may not pass 1000000000000000 credits; .* at most 0 credits can be"
+        ):
             act()
     assert books.figures() == (0, BALANCE_MAX)
 
@@ -131,16 +150,50 @@ def test_a_reference_is_one_over_topups_and_adjustments(provisioning: Provisioni
     assert (books.figures(), books.figures("acc_2")) == ((0, 10), (0, 0))
 
 
-def test_many_who_take_at_once_take_what_is_there(provisioning: Provisioning, books: Books) -> None:
-    """Of twelve that take one credit from a balance of seven, seven succeed."""
+def test_twenty_who_take_at_once_take_what_is_there(provisioning: Provisioning, books: Books) -> None:
+    """Of twenty that take one credit from a balance of seven, seven succeed; the others are told why not."""
     provisioning.add_credit("acc_1", 7, reference="payment")
-    outcomes = at_once(lambda: provisioning.adjust_credit("acc_1", -1, reason="a correction"))
-    assert sum(not isinstance(outcome, ProvisioningError) for outcome in outcomes) == 7
+    take = partial(provisioning.adjust_credit, "acc_1", -1, reason="a correction")
+    outcomes = at_once([partial(outcome, take)] * 20)
+    assert len(done(outcomes)) == 7
+    told = {str(each).partition(".")[0] for each in outcomes if isinstance(each, ProvisioningError)}
+    assert told == {"The balance may not be below zero; it is 0 now, so at most 0 credits can be taken"}
     assert books.figures() == (0, 0)
 
 
+def test_adjustments_and_requests_at_once_take_what_is_there(provisioning: Provisioning, books: Books) -> None:
+    """Ten corrections and twenty requests of one credit each, on a balance of fifteen: fifteen of them have it."""
+    provisioning.set_account("acc_1", plan=None)
+    provisioning.add_credit("acc_1", 15, reference="payment")
+    corrected: list[bool] = []
+    admitted: list[bool] = []
+
+    def correct() -> None:
+        taken = outcome(partial(provisioning.adjust_credit, "acc_1", -1, reason="a correction"))
+        corrected.append(not isinstance(taken, ProvisioningError))
+
+    def ask() -> None:
+        admitted.append(isinstance(books.admit().outcome, Hold))
+
+    at_once([correct, ask, ask] * 10)
+    assert (len(corrected), len(admitted)) == (10, 20)
+    assert sum(corrected) + sum(admitted) == 15
+    assert books.figures() == (0, 0)
+
+
+def test_many_who_give_at_once_do_not_pass_what_the_books_hold(provisioning: Provisioning, books: Books) -> None:
+    """Top-ups and adjustments of one credit each, three below the bound: three of them count."""
+    books.add(make_topup(BALANCE_MAX - 3))
+    acts: list[Act] = [
+        *(partial(provisioning.add_credit, "acc_1", 1, reference=f"payment {number}") for number in range(5)),
+        *[partial(provisioning.adjust_credit, "acc_1", 1, reason="a correction")] * 5,
+    ]
+    assert len(done(at_once([partial(outcome, act) for act in acts]))) == 3
+    assert books.figures() == (0, BALANCE_MAX)
+
+
 @pytest.mark.parametrize("kind", ChangeKind)
-def test_one_reference_sent_many_times_at_once_counts_once(
+def test_one_reference_sent_ten_times_at_once_counts_once(
     provisioning: Provisioning, books: Books, kind: ChangeKind
 ) -> None:
     """Everybody gets the one row as the answer, and one of them is told that it was new."""
@@ -150,12 +203,45 @@ def test_one_reference_sent_many_times_at_once_counts_once(
             return provisioning.add_credit("acc_1", 5, reference="once")
         return provisioning.adjust_credit("acc_1", 5, reason="a correction", reference="once")
 
-    outcomes = at_once(act)
-    answers = [outcome for outcome in outcomes if not isinstance(outcome, ProvisioningError)]
-    assert len(answers) == THREADS
+    answers = at_once([act] * 10)
     assert len({change.id for change, _ in answers}) == 1
     assert sum(is_new for _, is_new in answers) == 1
     assert books.figures() == (0, 5)
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_whoever_comes_second_with_a_reference_waits_for_the_first(
+    provisioning: Provisioning, books: Books, *, is_undone: bool
+) -> None:
+    """What comes of the first decides: once it is committed it is the answer, once it is undone the second counts."""
+    with ThreadPoolExecutor(1) as pool, books.engine.connect() as connection, connection.begin() as first:
+        record_topup(connection, make_topup(5, reference="once"))
+        second = pool.submit(provisioning.add_credit, "acc_1", 5, reference="once")
+        if connection.dialect.name == "postgresql":  # SQLite does not tell, and lets it begin only afterwards
+            wait_until(lambda: connection.execute(_WAITING).scalar_one() == 1)
+        assert not second.done()
+        if is_undone:
+            first.rollback()
+        else:
+            first.commit()
+        assert second.result()[1] is is_undone
+    assert books.figures() == (0, 5)
+
+
+def test_one_reference_for_different_things_at_once_is_one_of_them(provisioning: Provisioning, books: Books) -> None:
+    """A top-up, another account's, and adjustments: the first has the reference, the others are told what it is for."""
+    acts: list[Act] = [
+        partial(provisioning.add_credit, "acc_1", 5, reference="once"),
+        partial(provisioning.add_credit, "acc_2", 5, reference="once"),
+        partial(provisioning.adjust_credit, "acc_1", 5, reason="a correction", reference="once"),
+        partial(provisioning.adjust_credit, "acc_2", 5, reason="a correction", reference="once"),
+    ]
+    outcomes = at_once([partial(outcome, act) for act in acts])
+    [first] = done(outcomes)
+    refusals = [str(each) for each in outcomes if isinstance(each, ProvisioningError)]
+    assert len(refusals) == 3
+    assert all("once was used before" in text and first.account_id in text for text in refusals)
+    assert books.figures("acc_1")[1] + books.figures("acc_2")[1] == 5
 
 
 def test_the_history_is_newest_first_page_by_page(provisioning: Provisioning, books: Books) -> None:
@@ -166,29 +252,53 @@ def test_the_history_is_newest_first_page_by_page(provisioning: Provisioning, bo
         made.append(provisioning.add_credit("acc_1", 10, reference=f"payment {number}", note="thanks")[0].id)
         made.append(provisioning.adjust_credit("acc_1", -1, reason=f"correction {number}")[0].id)
     provisioning.add_credit("acc_2", 1, reference="another's")
-    whole = provisioning.credit_history("acc_1", limit=100)
-    assert {change.id for change in whole} == set(made)
+    history = provisioning.credit_history("acc_1", limit=10)
+    assert (history.account.balance, history.more) == (45, False)
+    whole = history.changes
+    assert sorted(change.id for change in whole) == sorted(made)
     assert [change.created_at_ms for change in whole] == sorted((c.created_at_ms for c in whole), reverse=True)
     assert {(change.kind, change.credits, change.made_by) for change in whole} == {
         (ChangeKind.TOPUP, 10, "ada"),
         (ChangeKind.ADJUSTMENT, -1, "ada"),
     }
     assert {change.why for change in whole} == {"thanks", *(f"correction {number}" for number in range(5))}
-    pages, before = [], None
-    while page := provisioning.credit_history("acc_1", limit=3, before=before):
-        pages += page
-        before = page[-1].id
-    assert pages == whole
+    page = provisioning.credit_history("acc_1", limit=3)
+    pages = [*page.changes]
+    while page.more:
+        page = provisioning.credit_history("acc_1", limit=3, before=page.changes[-1].id)
+        pages += page.changes
+    assert pages == [*whole]
+
+
+def test_a_top_up_from_before_has_nobody_in_the_history(provisioning: Provisioning, books: Books) -> None:
+    """A release that did not record who did it left no name; it is not made up."""
+    books.add(replace(make_topup(5), made_by=None))
+    [change] = provisioning.credit_history("acc_1").changes
+    assert (change.credits, change.made_by, change.why) == (5, None, None)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_001])
+def test_a_page_of_the_history_is_bounded(provisioning: Provisioning, limit: int) -> None:
+    """A length out of bounds is refused, not set right."""
+    with pytest.raises(ProvisioningError, match=f"The limit must be 1 to 1000, not {limit}"):
+        provisioning.credit_history("acc_1", limit=limit)
 
 
 def test_a_history_begins_only_at_a_change_of_its_account(provisioning: Provisioning) -> None:
     """Another account's change is none here."""
     other, _ = provisioning.add_credit("acc_2", 1, reference="another's")
     with pytest.raises(ProvisioningError, match=f"acc_1 has no change '{other.id}'"):
-        provisioning.credit_history("acc_1", limit=3, before=other.id)
+        provisioning.credit_history("acc_1", before=other.id)
 
 
-def test_whoever_acts_has_a_name(books: Books) -> None:
-    """A row that says who is worth nothing with an empty name."""
-    with pytest.raises(ProvisioningError, match="name of who does it"):
-        Provisioning(books.engine, books.catalogue, books.clock, by=" ")
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\udcff", "x" * 201])
+def test_whoever_changes_a_balance_has_a_name(books: Books, name: str) -> None:
+    """A row that says who is worth nothing with an empty name. Looking needs none."""
+    nobody = Provisioning(books.engine, books.catalogue, books.clock, by=name)
+    for act in (
+        lambda: nobody.add_credit("acc_1", 1, reference="payment"),
+        lambda: nobody.adjust_credit("acc_1", 1, reason="a correction"),
+    ):
+        with pytest.raises(ProvisioningError, match="The name of who does it must be 1 to 200 printable characters"):
+            act()
+    assert nobody.credit_history("acc_1").changes == ()

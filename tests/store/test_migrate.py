@@ -21,6 +21,7 @@ from tarazu.store.revision import HEAD, current_revision
 from tarazu.store.schema import metadata
 from tests.support.books import Books, sqlite_only
 from tests.support.stores import Store
+from tests.support.values import make_account
 
 TABLES = {
     "accounts",
@@ -92,6 +93,18 @@ def test_the_migrations_make_the_checks_that_the_code_declares(books: Books, emp
         "ck_accounts_balance",
     }
     empty.dispose()
+
+
+def test_top_ups_of_the_release_before_name_nobody(books: Books) -> None:
+    """It goes on beside these books: what it writes there counts, and leaves open who has done it."""
+    books.add(make_account())
+    books.execute(
+        "INSERT INTO topups (id, account_id, credits, reference, note, created_at_ms)"
+        " VALUES ('top_x', 'acc_1', 5, 'payment x', NULL, 1)"
+    )
+    books.execute("UPDATE accounts SET balance = balance + 5 WHERE id = 'acc_1'")
+    assert books.rows("SELECT made_by FROM topups") == [(None,)]
+    books.assert_balanced()
 
 
 def test_a_revision_of_a_newer_release_is_refused(books: Books) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.accounts import BalanceError
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Work
@@ -57,6 +58,16 @@ def test_nothing_but_a_positive_amount_comes_in(books: Books, credits_: int) -> 
     with pytest.raises(IntegrityError):
         books.add(make_topup(credits_))
     assert books.figures() == (0, 10**13)
+
+
+def test_a_balance_beyond_what_the_books_hold_is_refused(books: Books) -> None:
+    """Exactly the most of it is not; neither the row nor the balance is written."""
+    books.add(make_account(), make_topup(BALANCE_MAX - 5))
+    with pytest.raises(BalanceError):
+        books.add(make_topup(6))
+    books.add(make_topup(5))
+    assert books.figures() == (0, BALANCE_MAX)
+    books.assert_balanced()
 
 
 def test_a_top_up_needs_its_account(books: Books) -> None:

@@ -32,6 +32,8 @@ _FILLED_TABLES = [table for table in reversed(metadata.sorted_tables) if table i
 
 sqlite_only = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 """For tests that use SQLite's own switches, or whose claim is not about the books."""
+postgresql_only = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+"""For tests of what only PostgreSQL has."""
 
 
 def make_topup(credits_: int, **changes: Any) -> Topup:

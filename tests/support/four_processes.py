@@ -69,10 +69,10 @@ def _lines(service: RunningService, of_each: int, stack: ExitStack) -> list[list
             ports = clients(pid, service.port)
             lines += [line for line in opened if line.socket.getsockname()[1] in ports]
     for lines in found.values():
-        for line in lines:
-            stack.callback(line.close)
         for line in lines[of_each:]:
             line.close()
+        for line in lines[:of_each]:
+            stack.callback(line.close)
     return [lines[:of_each] for lines in found.values()]
 
 

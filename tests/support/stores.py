@@ -124,6 +124,7 @@ def restartable_server(folder: Path) -> Iterator[RestartableServer]:
         finally:
             with suppress(CalledProcessError):  # it has crashed already
                 restartable.crash()  # an orderly stop writes all databases to disk first, up to a minute of it
+            server._postmaster_info = None  # so that it is not stopped again, and waited for
             server.cleanup()
 
 

@@ -1,36 +1,32 @@
 """`tarazu credit`: add credits to a balance, correct it, and show what has changed it."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from tarazu.cli.desk import open_provisioning, read_configuration
-from tarazu.cli.documents import AdjustmentDocument, CreditHistoryDocument, TopupDocument
+from tarazu.cli.documents import AdjustmentDocument, CreditChangeDocument, CreditHistoryDocument, TopupDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, number_option, whole_number
 from tarazu.cli.output import Column, counted, print_json, print_table, say
 from tarazu.cli.program import command_line
-
-HISTORY_LENGTH = 50
-HISTORY_LENGTH_MAX = 1_000
+from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 
 credit_app = command_group("credit", "Add credits to balances, correct them, and show what has changed them.")
 
 AccountId = Annotated[str, Parameter(name="ACCOUNT", help="The account's id, as in acc_9Kx2…")]
 By = Annotated[
     str | None,
-    Parameter(
-        name="--by", metavar="NAME", help="Who does it, for the books: else $TARAZU_OPERATOR, else the login name."
-    ),
+    Parameter(name="--by", metavar="NAME", help="Who does it; without it $TARAZU_OPERATOR, else the login name."),
 ]
 
 _COLUMNS = (
     Column("id", whole=True),
-    Column("at", whole=True),
+    Column("when", whole=True),
     Column("kind", whole=True),
     Column("credits", number=True),
     Column("by"),
     Column("why"),
-    Column("reference"),
 )
 
 
@@ -66,13 +62,13 @@ def add(
         print_json(document)
         return
     if added:
-        say(f"Added {document.credits:,} credits to {document.account_id}.")
+        say(f"Added {counted(document.credits, 'credit')} to {document.account_id}.")
     else:
         say(
             f"Nothing was added: the reference {document.reference} brought "
-            f"{document.credits:,} credits at {document.created_at} already."
+            f"{counted(document.credits, 'credit')} at {document.created_at} already."
         )
-    say(f"The balance is {document.balance:,} credits.")
+    say(f"The balance is {counted(document.balance, 'credit')}.")
 
 
 @credit_app.command
@@ -80,12 +76,7 @@ def adjust(
     account: AccountId,
     amount: Annotated[
         int,
-        Parameter(
-            name="AMOUNT",
-            converter=whole_number,
-            allow_leading_hyphen=True,
-            help="Whole credits: above zero to give, below zero to take.",
-        ),
+        Parameter(name="AMOUNT", converter=whole_number, help="Whole credits: 500 gives so many, -500 takes so many."),
     ],
     /,
     *,
@@ -99,12 +90,13 @@ def adjust(
 ) -> None:
     """Correct an account's balance, up or down, but never below zero.
 
-    With a reference it is safe to repeat; without, it is done each time.
+    With a reference it is safe to repeat: one that was used before changes nothing.
+    Without, it is done each time.
 
     For example:
 
         tarazu credit adjust acc_9Kx2QwErTyUiOp -500 --reason "invoice 117 was paid twice"
-        tarazu credit adjust acc_9Kx2QwErTyUiOp 20 --reason "outage of May 3" --reference sorry-2026-05-03
+        tarazu credit adjust acc_9Kx2QwErTyUiOp 20 --reason "outage of May 3" --reference sorry-3
     """
     configuration = read_configuration(config)
     with open_provisioning(configuration, by=by) as provisioning:
@@ -123,7 +115,7 @@ def adjust(
         say(f"Gave {counted(document.credits, 'credit')} to {document.account_id}.")
     else:
         say(f"Took {counted(-document.credits, 'credit')} from {document.account_id}.")
-    say(f"The balance is {document.balance:,} credits.")
+    say(f"The balance is {counted(document.balance, 'credit')}.")
 
 
 @credit_app.command
@@ -140,47 +132,44 @@ def history(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Show what has changed an account's balance beside requests, the newest first.
+    """Show what has changed an account's balance beside requests, newest first.
 
-    Every top-up and every adjustment, with when, who and why.
+    Every top-up and every adjustment, with when, who and why. Who made a top-up is not
+    known where an older release has booked it.
 
     For example:
 
         tarazu credit history acc_9Kx2QwErTyUiOp
+        tarazu credit history acc_9Kx2QwErTyUiOp --before top_5fGhJkLmNpQrSt
         tarazu credit history acc_9Kx2QwErTyUiOp --limit 1000 --json
     """
     configuration = read_configuration(config)
-    limit = min(max(limit, 1), HISTORY_LENGTH_MAX)
     with open_provisioning(configuration) as provisioning:
-        changes = provisioning.credit_history(account, limit=limit + 1, before=before)
-        balance = provisioning.account(account).balance
-    document = CreditHistoryDocument.of(account, changes[:limit], balance=balance, more=len(changes) > limit)
+        document = CreditHistoryDocument.of(provisioning.credit_history(account, limit=limit, before=before))
     if as_json:
         print_json(document)
         return
     if document.changes:
-        print_table(
-            _COLUMNS,
-            (
-                (
-                    change.id,
-                    change.created_at,
-                    change.kind,
-                    change.credits,
-                    change.made_by,
-                    change.why,
-                    change.reference,
-                )
-                for change in document.changes
-            ),
-        )
-        say()
+        _print_changes(document.changes)
+    elif before is None:
+        say(f"{account} has no top-ups and no adjustments.")
+    else:
+        say(f"{account} has nothing before {before}.")
     say(f"The balance is {counted(document.balance, 'credit')}.")
     if document.more:
         next_page = f"credit history {account} --limit {limit} --before {document.changes[-1].id}"
-        say(f"There are more:\n{command_line(next_page, config)}")
+        say(f"There are more. See them with: {command_line(next_page, config)}")
     elif not document.changes and before is None:
-        say(f"Nothing has been added yet. To add credits:\n{command_line(_ADD.format(account), config)}")
+        say(f"Add credits with: {command_line(f'credit add {account} AMOUNT --reference REF', config)}")
 
 
-_ADD = "credit add {} AMOUNT --reference REF"
+def _print_changes(changes: Sequence[CreditChangeDocument]) -> None:
+    print_table(
+        _COLUMNS,
+        ((of.id, of.created_at, of.kind, f"{of.credits:+,}", of.made_by, _why(of)) for of in changes),
+    )
+    say()
+
+
+def _why(change: CreditChangeDocument) -> str:
+    return ": ".join(filter(None, (change.reference, change.why)))

@@ -71,7 +71,7 @@ def open_books(configuration: "Configuration") -> Iterator["Engine"]:
 
 @contextmanager
 def open_provisioning(configuration: "Configuration", *, by: str | None = None) -> Iterator["Provisioning"]:
-    """Open the books for the acts of an operator: the one who is named, else whoever runs the command.
+    """Open the books for the acts of an operator: `by` if that is a name, else whoever runs the command.
 
     Raises:
         CommandError: the books cannot be used, or the act cannot be done.
@@ -81,6 +81,6 @@ def open_provisioning(configuration: "Configuration", *, by: str | None = None) 
 
     with open_books(configuration) as engine:
         try:
-            yield Provisioning(engine, configuration.catalogue, system_clock, by=by or operator_name())
+            yield Provisioning(engine, configuration.catalogue, system_clock, by=operator_name() if by is None else by)
         except ProvisioningError as error:
             raise CommandError(str(error)) from None

@@ -1,6 +1,5 @@
 """The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,9 +10,9 @@ from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
 
 if TYPE_CHECKING:
+    from tarazu.service.crediting import CreditHistory
     from tarazu.service.provisioning import IssuedKey
     from tarazu.store.adjustments import Adjustment
-    from tarazu.store.credit_history import CreditChange
     from tarazu.store.topups import Topup
 
 
@@ -172,7 +171,10 @@ class AdjustmentDocument(Struct, frozen=True, kw_only=True):
 
 
 class CreditChangeDocument(Struct, frozen=True, kw_only=True):
-    """One change of a balance. `why` is a top-up's note or an adjustment's reason."""
+    """One change of a balance: a `kind` of top-up or adjustment. `why` is its note or its reason.
+
+    `made_by` is None where a release that did not record it made the change.
+    """
 
     id: str
     kind: str
@@ -184,7 +186,10 @@ class CreditChangeDocument(Struct, frozen=True, kw_only=True):
 
 
 class CreditHistoryDocument(Struct, frozen=True, kw_only=True):
-    """What has changed an account's balance, the newest first; whether there is `more`; and the balance now."""
+    """What has changed an account's balance beside requests, newest first, and the balance now.
+
+    When there is `more`, --before with the last of the ids shows it.
+    """
 
     account_id: str
     balance: int
@@ -192,14 +197,12 @@ class CreditHistoryDocument(Struct, frozen=True, kw_only=True):
     more: bool
 
     @classmethod
-    def of(
-        cls, account_id: str, changes: Sequence["CreditChange"], *, balance: int, more: bool
-    ) -> "CreditHistoryDocument":
+    def of(cls, history: "CreditHistory") -> "CreditHistoryDocument":
         """Describe a page of the history."""
         return cls(
-            account_id=account_id,
-            balance=balance,
-            more=more,
+            account_id=history.account.id,
+            balance=history.account.balance,
+            more=history.more,
             changes=tuple(
                 CreditChangeDocument(
                     id=change.id,
@@ -210,7 +213,7 @@ class CreditHistoryDocument(Struct, frozen=True, kw_only=True):
                     made_by=change.made_by,
                     created_at=iso_time(change.created_at_ms),
                 )
-                for change in changes
+                for change in history.changes
             ),
         )
 

@@ -9,7 +9,7 @@ OPERATOR_VARIABLE = "TARAZU_OPERATOR"
 
 def operator_name(environ: Mapping[str, str] = os.environ) -> str:
     """Tell $TARAZU_OPERATOR, else who has called sudo, else the login name."""
-    return environ.get(OPERATOR_VARIABLE, "").strip() or environ.get("SUDO_USER") or _login_name()
+    return environ.get(OPERATOR_VARIABLE, "").strip() or environ.get("SUDO_USER", "").strip() or _login_name()
 
 
 def _login_name() -> str:

@@ -12,7 +12,10 @@ from tarazu.domain.accounts import Account
 from tarazu.domain.catalogue import Plan
 
 BALANCE_MAX = 10**15
-"""The most that a balance may reach: far below what 64 bits hold."""
+"""The most that a top-up or an adjustment may bring a balance to: far below what 64 bits hold.
+
+Credits that a hold gives back may pass it: they were in the balance before.
+"""
 
 
 class Source(StrEnum):

@@ -3,6 +3,9 @@
 import re
 
 NAME_LENGTH_MAX = 200
+HISTORY_LENGTH = 50
+HISTORY_LENGTH_MAX = 1_000
+"""Changes of a balance on one page: unless another number is asked for, and at most."""
 
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
@@ -37,6 +40,17 @@ def checked_email(email: str) -> str:
     if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
         raise ProvisioningError(f"{email!r} is no email address. Write one as in ada@example.com.")
     return trimmed
+
+
+def checked_length(length: int) -> int:
+    """Let the length of a page of a history pass.
+
+    Raises:
+        ProvisioningError: it is out of bounds.
+    """
+    if not 1 <= length <= HISTORY_LENGTH_MAX:
+        raise ProvisioningError(f"The limit must be 1 to {HISTORY_LENGTH_MAX}, not {length}.")
+    return length
 
 
 def at_least_one(what: str, number: int | None) -> int | None:

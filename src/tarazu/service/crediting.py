@@ -1,17 +1,33 @@
 """Change balances by top-ups and adjustments: each once, never below zero, never beyond what the books hold."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import Struct
 from sqlalchemy import Connection
 
+from tarazu.domain.accounts import Account
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.service.checks import ProvisioningError
-from tarazu.store.accounts import BalanceError, find_account
+from tarazu.store.accounts import lock_account
 from tarazu.store.adjustments import Adjustment, find_adjustment, insert_adjustment
+from tarazu.store.credit_history import CreditChange
 from tarazu.store.references import lock_reference
 from tarazu.store.topups import Topup, find_topup, insert_topup
 
 REFERENCE_LENGTH_MAX = 200
 TEXT_LENGTH_MAX = 1_000
 """Of a note or a reason."""
+
+ChangeT = TypeVar("ChangeT", Topup, Adjustment)
+
+
+class CreditHistory(Struct, frozen=True, kw_only=True):
+    """An account and what has changed its balance beside requests, newest first; `more` when there are older ones."""
+
+    account: Account
+    changes: tuple[CreditChange, ...]
+    more: bool
 
 
 def checked_amount(credits_: int, *, least: int) -> int:
@@ -31,62 +47,69 @@ def checked_amount(credits_: int, *, least: int) -> int:
 def record_topup(connection: Connection, topup: Topup) -> tuple[Topup, bool]:
     """Add a top-up, or find the one that its reference has brought before; tell also whether it was added.
 
+    The account must be there.
+
     Raises:
         ProvisioningError: the reference was used for something else, or the balance would be too large.
     """
-    first = _used_before(connection, topup.reference)
-    if first is None:
-        try:
-            insert_topup(connection, topup)
-        except BalanceError:
-            raise _out_of_bounds(connection, topup) from None
-        return topup, True
-    if not isinstance(first, Topup) or not _is_same(first, topup):
-        raise _used_otherwise(first)
-    return first, False
+    return _record(connection, topup, insert_topup)
 
 
 def record_adjustment(connection: Connection, adjustment: Adjustment) -> tuple[Adjustment, bool]:
     """Make an adjustment, or find the one that its reference has made before; tell also whether it was made.
 
+    The account must be there.
+
     Raises:
         ProvisioningError: the reference was used for something else, or the balance would pass its bounds.
     """
-    first = None if adjustment.reference is None else _used_before(connection, adjustment.reference)
+    return _record(connection, adjustment, insert_adjustment)
+
+
+def _record(
+    connection: Connection, change: ChangeT, insert: Callable[[Connection, ChangeT], None]
+) -> tuple[ChangeT, bool]:
+    first = _used_before(connection, change.reference)
     if first is None:
-        try:
-            insert_adjustment(connection, adjustment)
-        except BalanceError:
-            raise _out_of_bounds(connection, adjustment) from None
-        return adjustment, True
-    if not isinstance(first, Adjustment) or not _is_same(first, adjustment):
+        _check_room(connection, change)
+        insert(connection, change)
+        return change, True
+    if not isinstance(first, type(change)) or (first.account_id, first.credits) != (change.account_id, change.credits):
         raise _used_otherwise(first)
     return first, False
 
 
-def _used_before(connection: Connection, reference: str) -> Topup | Adjustment | None:
+def _used_before(connection: Connection, reference: str | None) -> Topup | Adjustment | None:
+    if reference is None:
+        return None
     lock_reference(connection, reference)
     return find_topup(connection, reference) or find_adjustment(connection, reference)
 
 
-def _is_same(first: Topup | Adjustment, second: Topup | Adjustment) -> bool:
-    return (first.account_id, first.credits) == (second.account_id, second.credits)
-
-
 def _used_otherwise(first: Topup | Adjustment) -> ProvisioningError:
-    what = "for" if isinstance(first, Topup) else "for an adjustment by"
+    what = (
+        f"for {first.credits} credits to {first.account_id}"
+        if isinstance(first, Topup)
+        else f"for an adjustment of {first.account_id} by {first.credits:+} credits"
+    )
     return ProvisioningError(
-        f"The reference {first.reference} was used before, {what} {first.credits} credits to {first.account_id}; "
-        "nothing was changed. Give every payment and every correction a reference of its own."
+        f"The reference {first.reference} was used before, {what}; nothing was changed. "
+        "Give every payment and every correction a reference of its own."
     )
 
 
-def _out_of_bounds(connection: Connection, change: Topup | Adjustment) -> ProvisioningError:
-    account = find_account(connection, change.account_id)
-    assert account is not None
-    if change.credits > 0:
-        return ProvisioningError(f"The balance may not pass {BALANCE_MAX} credits; it is {account.balance} now.")
-    return ProvisioningError(
-        f"The balance may not be below zero; it is {account.balance} now, so at most {account.balance} credits can be "
-        "taken. What is held for requests on their way is not in it."
-    )
+def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
+    """Refuse what the balance has no room for. It is locked, so the message tells the one that decided."""
+    account = lock_account(connection, change.account_id)
+    assert account is not None, "accounts are never deleted"
+    balance = account.balance
+    if change.credits > 0 and balance + change.credits > BALANCE_MAX:
+        raise ProvisioningError(
+            f"The balance may not pass {BALANCE_MAX} credits; it is {balance} now, so at most "
+            f"{max(0, BALANCE_MAX - balance)} credits can be given."
+        )
+    if balance + change.credits < 0:
+        raise ProvisioningError(
+            f"The balance may not be below zero; it is {balance} now, so at most {balance} credits can be taken. "
+            "What is held for requests on their way is not in it."
+        )

@@ -16,10 +16,19 @@ from tarazu.domain.calendar import Clock, period_of
 from tarazu.domain.catalogue import ANY_MODEL, Catalogue
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
-from tarazu.service.checks import NAME_LENGTH_MAX, ProvisioningError, at_least_one, checked_email, checked_text
+from tarazu.service.checks import (
+    HISTORY_LENGTH,
+    NAME_LENGTH_MAX,
+    ProvisioningError,
+    at_least_one,
+    checked_email,
+    checked_length,
+    checked_text,
+)
 from tarazu.service.crediting import (
     REFERENCE_LENGTH_MAX,
     TEXT_LENGTH_MAX,
+    CreditHistory,
     checked_amount,
     record_adjustment,
     record_topup,
@@ -34,7 +43,7 @@ from tarazu.store.accounts import (
     update_account,
 )
 from tarazu.store.adjustments import Adjustment
-from tarazu.store.credit_history import CreditChange, credit_changes
+from tarazu.store.credit_history import credit_changes
 from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
@@ -63,13 +72,13 @@ UNCHANGED = Unchanged()
 
 
 class Provisioning:
-    """The acts on one set of books of whoever `by` names."""
+    """The acts on one set of books of whoever `by` names, who is recorded with every change of a balance."""
 
     def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock, *, by: str) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._clock = clock
-        self._by = checked_text("name of who does it", by, NAME_LENGTH_MAX)
+        self._by = by  # checked where it is recorded: whoever only looks needs no name
 
     def create_account(
         self,
@@ -232,7 +241,7 @@ class Provisioning:
 
         Raises:
             ProvisioningError: no such account, an amount that is not positive, a balance that would be too large, a
-                reference used for something else.
+                reference used for something else, nobody who does it.
         """
         topup = Topup(
             id=new_topup_id(),
@@ -240,7 +249,7 @@ class Provisioning:
             credits=checked_amount(credits_, least=1),
             reference=checked_text("reference", reference, REFERENCE_LENGTH_MAX),
             note=None if note is None else checked_text("note", note, TEXT_LENGTH_MAX),
-            made_by=self._by,
+            made_by=self._made_by(),
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
@@ -256,7 +265,7 @@ class Provisioning:
 
         Raises:
             ProvisioningError: no such account, no reason, an amount of 0, a balance that would be below zero or too
-                large, a reference used for something else.
+                large, a reference used for something else, nobody who does it.
         """
         adjustment = Adjustment(
             id=new_adjustment_id(),
@@ -264,27 +273,31 @@ class Provisioning:
             credits=checked_amount(credits_, least=-BALANCE_MAX),
             reason=checked_text("reason", reason, TEXT_LENGTH_MAX),
             reference=None if reference is None else checked_text("reference", reference, REFERENCE_LENGTH_MAX),
-            made_by=self._by,
+            made_by=self._made_by(),
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
             _account(connection, account_id)
             return record_adjustment(connection, adjustment)
 
-    def credit_history(self, account_id: str, *, limit: int, before: str | None = None) -> list[CreditChange]:
-        """List what has changed a balance beside requests, the newest first, at most `limit`; before one, if told so.
+    def credit_history(
+        self, account_id: str, *, limit: int = HISTORY_LENGTH, before: str | None = None
+    ) -> CreditHistory:
+        """List what has changed a balance beside requests, newest first: at most `limit`, older than `before` if given.
 
         Raises:
-            ProvisioningError: no such account, or it has no such change.
+            ProvisioningError: no such account, it has no change with the id `before`, or `limit` is out of bounds.
         """
+        checked_length(limit)
         with self._reading() as connection:
-            _account(connection, account_id)
+            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
             try:
-                return credit_changes(connection, account_id, limit=limit, before=before)
+                found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
                 raise ProvisioningError(
                     f"{account_id} has no change {before!r}. List them with: tarazu credit history {account_id}"
                 ) from None
+        return CreditHistory(account=account, changes=tuple(found[:limit]), more=len(found) > limit)
 
     def stop_intake(self, *, retry_after_s: int = Intake().retry_after_s) -> Intake:
         """Refuse all completions from now on, everywhere.
@@ -309,6 +322,9 @@ class Provisioning:
         with self._transaction() as connection:
             write_intake(connection, switch)
         return switch
+
+    def _made_by(self) -> str:
+        return checked_text("name of who does it", self._by, NAME_LENGTH_MAX)
 
     def _on_this_page(self, connection: Connection, found: Sequence[Account]) -> list[Account]:
         return on_page(connection, found, period_of(self._clock(), self._catalogue.zone))

@@ -9,7 +9,7 @@ from tarazu.store.schema import accounts
 
 
 class BalanceError(Exception):
-    """The balance cannot take the change: it would be below zero or above BALANCE_MAX."""
+    """The balance has no room for the change: it would be below zero or above BALANCE_MAX."""
 
 
 def insert_account(connection: Connection, account: Account) -> None:
@@ -20,6 +20,12 @@ def insert_account(connection: Connection, account: Account) -> None:
 def find_account(connection: Connection, account_id: str) -> Account | None:
     """Read one account."""
     row = connection.execute(select_accounts().where(accounts.c.id == account_id)).one_or_none()
+    return None if row is None else account_of(row)
+
+
+def lock_account(connection: Connection, account_id: str) -> Account | None:
+    """Read one account that nobody else changes until the transaction ends."""
+    row = connection.execute(select_accounts().where(accounts.c.id == account_id).with_for_update()).one_or_none()
     return None if row is None else account_of(row)
 
 
@@ -41,7 +47,7 @@ def has_accounts(connection: Connection) -> bool:
 
 
 def update_account(connection: Connection, account_id: str, *, plan: str | None, status: AccountStatus) -> None:
-    """Set plan and status. Only the ledger and the top-ups touch the figures."""
+    """Set plan and status. Only the ledger, top-ups and adjustments touch the figures."""
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(plan=plan, status=status.value))
 
 
@@ -49,9 +55,10 @@ def add_to_balance(connection: Connection, account_id: str, credits_: int) -> No
     """Add to the balance, or take from it, in one statement, on the row as it is now.
 
     Raises:
-        BalanceError: the balance would pass one of its bounds, or there is no such account; nothing was changed.
+        BalanceError: there is no room for it, or no such account; nothing was changed.
     """
     changed = accounts.c.balance + credits_
-    statement = update(accounts).where(accounts.c.id == account_id, changed.between(0, BALANCE_MAX))
-    if connection.execute(statement.values(balance=changed)).rowcount != 1:
+    has_room = changed <= BALANCE_MAX if credits_ > 0 else changed >= 0
+    statement = update(accounts).where(accounts.c.id == account_id, has_room).values(balance=changed)
+    if connection.execute(statement).rowcount != 1:
         raise BalanceError

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, union_all
+from sqlalchemy import Connection, select, union_all
 
 from tarazu.domain.accounts import Account, Intake, Key
 from tarazu.domain.admission import Asked, Caller, Decision, admit, identify
@@ -22,7 +22,7 @@ from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import read_intake
 from tarazu.store.many_rows import insert_rows, update_rows
-from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work
+from tarazu.store.operations import Admit, End, Identify, Later, Operation, Sweep, Work
 from tarazu.store.pages import on_page
 from tarazu.store.rows import (
     HOLD_ROW,
@@ -34,7 +34,8 @@ from tarazu.store.rows import (
     select_holds,
     select_keys,
 )
-from tarazu.store.schema import accounts, daily_usage, idempotency_keys, keys, requests
+from tarazu.store.schema import accounts, daily_usage, keys, requests
+from tarazu.store.sweeping import overdue_ends
 
 _FIND_ACCOUNTS = (
     select_accounts()
@@ -60,14 +61,6 @@ _LOCK_KEPT = (
     .where(requests.c.state.in_([RequestState.HELD, RequestState.CHARGED]))
     .order_by(requests.c.id)
     .with_for_update()
-)
-_OVERDUE = (
-    select(requests.c.id, requests.c.account_id, requests.c.period, idempotency_keys.c.key)
-    .outerjoin(idempotency_keys, idempotency_keys.c.request_id == requests.c.id)
-    .where(requests.c.state == RequestState.HELD)
-    .where(requests.c.deadline_ms < bindparam("now_ms"))
-    .order_by(requests.c.deadline_ms)
-    .limit(SWEEP_MAX)
 )
 _WINDOW = ("window_minute", "window_taken")
 _STORE_ACCOUNTS = update_rows(accounts, by=["id"], setting=["period", "used", "balance", *_WINDOW])
@@ -96,7 +89,7 @@ def run_batch(connection: Connection, operations: Sequence[Operation], catalogue
     for place, operation in enumerate(operations):
         if isinstance(operation, Work):
             answers[place] = _work(connection, operation, now_ms)
-    swept = _overdue(connection, now_ms) if any(isinstance(each, Sweep) for each in operations) else []
+    swept = overdue_ends(connection, now_ms) if any(isinstance(each, Sweep) for each in operations) else []
 
     page = _Page(connection, [*operations, *swept], catalogue, now_ms)
     for end in swept:
@@ -273,19 +266,6 @@ def _work(connection: Connection, operation: Work, now_ms: int) -> Any:
         savepoint.rollback()
         return error
     return answer
-
-
-def _overdue(connection: Connection, now_ms: int) -> list[End]:
-    return [
-        End(
-            request_id=request_id,
-            account_id=account_id,
-            period=period,
-            state=RequestState.SWEPT,
-            idempotency_key=idempotency_key,
-        )
-        for request_id, account_id, period, idempotency_key in connection.execute(_OVERDUE, {"now_ms": now_ms})
-    ]
 
 
 def _account_change(account: Account) -> dict[str, Any]:

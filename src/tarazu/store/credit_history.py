@@ -11,7 +11,7 @@ from tarazu.store.schema import adjustments, topups
 class ChangeKind(StrEnum):
     """What a change of a balance is."""
 
-    TOPUP = "topup"
+    TOPUP = "top-up"
     ADJUSTMENT = "adjustment"
 
 

@@ -12,11 +12,20 @@ def prepare_partitions(connection: Connection, periods: Iterable[str]) -> list[s
     """
     if connection.dialect.name != "postgresql":
         return []
-    made = []
-    for period in periods:
-        name = f"requests_{period.replace('-', '_')}"
-        if connection.execute(text("SELECT to_regclass(:name)"), {"name": name}).scalar() is None:
-            # Names and values cannot be parameters of this statement; a period is digits and a hyphen.
-            connection.exec_driver_sql(f"CREATE TABLE {name} PARTITION OF requests FOR VALUES IN ('{period}')")
-            made.append(name)
-    return made
+    missing = [period for period in periods if not _exists(connection, period)]
+    if missing:
+        # One process at a time: what another is making now is there when it has done.
+        connection.exec_driver_sql("LOCK TABLE requests IN SHARE UPDATE EXCLUSIVE MODE")
+        missing = [period for period in missing if not _exists(connection, period)]
+    for period in missing:
+        # Names and values cannot be parameters of this statement; a period is digits and a hyphen.
+        connection.exec_driver_sql(f"CREATE TABLE {_name(period)} PARTITION OF requests FOR VALUES IN ('{period}')")
+    return [_name(period) for period in missing]
+
+
+def _exists(connection: Connection, period: str) -> bool:
+    return connection.execute(text("SELECT to_regclass(:name)"), {"name": _name(period)}).scalar() is not None
+
+
+def _name(period: str) -> str:
+    return f"requests_{period.replace('-', '_')}"

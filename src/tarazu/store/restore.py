@@ -72,6 +72,8 @@ def prepare(engine: Engine, file: Path, folder: Path, tell: Tell) -> PreparedBac
     try:
         with closing(_open_backup(file)) as source:
             copy_books(source, path, tell)
+            if file.stat().st_size % page_bytes(source):  # SQLite would take what is missing for zeros
+                raise BackupError("It is damaged: it ends in the middle of a page.")  # noqa: TRY301 - as below
         with closing(connect(path)) as copy:
             check_intact(copy, tell)
             backed_up = contents_of(copy)
