@@ -103,6 +103,14 @@ class Members:
         picked.next_turn = self._turn + 1 / picked.place.weight
         return picked
 
+    def all_rest_until(self, asked: Collection[Member], until_s: float) -> bool:
+        """Tell whether all that are not yet `asked` want to be left alone until then, and for longer."""
+        return all(
+            member.health.state is HealthState.BUSY and member.health.rests_until_s > until_s
+            for member in self._all
+            if member not in asked
+        )
+
     def next_rest_end_s(self, now_s: float) -> float | None:
         """Tell when the next rest ends; None when nobody rests."""
         ends = [member.health.rests_until_s for member in self._all if member.health.is_resting(now_s)]
