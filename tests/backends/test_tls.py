@@ -1,5 +1,7 @@
 """Servers with certificates: who is trusted, and that nobody else is told anything."""
 
+import asyncio
+import contextlib
 import json
 import ssl
 import threading
@@ -11,10 +13,13 @@ from pathlib import Path
 import pytest
 import trustme
 
+from tarazu.backends.http_backend import HttpBackend
+from tarazu.backends.http_client import HttpClient
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
-from tests.support.dialects import ANSWERS, ask
+from tests.support.dialects import ANSWERS, TIMEOUT_S, ask, asked
+from tests.support.values import Clock
 
 JOIN_TIMEOUT_S = 10
 
@@ -102,6 +107,24 @@ def test_a_server_of_another_authority_is_not_asked(tmp_path: Path, authority: t
     """With a `ca_file`, the authorities in it decide."""
     with serving(authority, "127.0.0.1") as server:
         assert_not_asked(server, ca_file(tmp_path, trustme.CA()))
+
+
+def test_an_authority_that_is_replaced_is_in_force_when_it_is_read_again(tmp_path: Path, authority: trustme.CA) -> None:
+    """A reload needs no new path."""
+    path = ca_file(tmp_path, trustme.CA())
+
+    async def scenario(server: Server) -> str:
+        with contextlib.closing(HttpClient()) as http:
+            backend = HttpBackend(
+                http, BackendSpec(kind="openai", url=server.url, model="m", ca_file=path), Clock(), name="test#1"
+            )
+            with pytest.raises(BackendError):
+                await backend.ask(asked(), timeout_s=TIMEOUT_S)
+            http.trust(ca_file(tmp_path, authority))
+            return (await backend.ask(asked(), timeout_s=TIMEOUT_S)).text
+
+    with serving(authority, "127.0.0.1") as server:
+        assert asyncio.run(scenario(server)) == "Hello there."
 
 
 def test_a_server_under_another_name_is_not_asked(tmp_path: Path, authority: trustme.CA) -> None:

@@ -48,22 +48,25 @@ class HttpClient:
         self._runtime = Runtime(workers=1, thread_name="backends")
         self._client = _client(self._runtime)
         self._direct = _client(self._runtime, no_proxy=True)
-        self._trusting: dict[str, Client] = {}
+        self._trusting: dict[str, tuple[bytes, Client]] = {}
 
     def close(self) -> None:
         """End all calls."""
-        for client in (self._client, self._direct, *self._trusting.values()):
+        for client in (self._client, self._direct, *(client for _, client in self._trusting.values())):
             client.close()
 
     def trust(self, ca_file: str) -> None:
         """Make calls possible in which a server is trusted when an authority in this PEM file says so, and no other.
 
+        A file that has changed since the last time is in force from the next call on.
+
         Raises:
             OSError: the file cannot be read.
         """
-        if ca_file not in self._trusting:
-            authorities = CertStore.from_pem_stack(Path(ca_file).read_bytes())
-            self._trusting[ca_file] = _client(self._runtime, tls_verify=authorities)
+        authorities = Path(ca_file).read_bytes()
+        if ca_file not in self._trusting or self._trusting[ca_file][0] != authorities:
+            client = _client(self._runtime, tls_verify=CertStore.from_pem_stack(authorities))
+            self._trusting[ca_file] = authorities, client
 
     async def post_json(
         self,
@@ -104,7 +107,7 @@ class HttpClient:
 
     def _chosen(self, *, direct: bool, ca_file: str | None) -> Client:
         if ca_file is not None:
-            return self._trusting[ca_file]
+            return self._trusting[ca_file][1]
         return self._direct if direct else self._client
 
 
