@@ -1,5 +1,6 @@
 """The HTTP client for model servers: one POST, bounded in time and size, with every failure named."""
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -89,17 +90,20 @@ class HttpClient:
             raise BackendError(Fault.TIMEOUT)
         client = self._chosen(direct=direct, ca_file=ca_file)
         try:
-            async with client.post(
-                url,
-                headers={"content-type": "application/json", "accept": "application/json", **headers},
-                body=body,
-                timeout=timedelta(seconds=timeout_s),
-            ) as response:
+            # The client's own time-out looks like a broken connection when it comes in the body.
+            async with (
+                asyncio.timeout(timeout_s),
+                client.post(
+                    url,
+                    headers={"content-type": "application/json", "accept": "application/json", **headers},
+                    body=body,
+                ) as response,
+            ):
                 content = await read_body(response, REPLY_BYTES_MAX)
                 if content is None:
                     raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
                 return HttpReply(response.status.as_int(), content, _text(response.headers.get("retry-after")))
-        except exceptions.TimeoutError:
+        except (TimeoutError, exceptions.TimeoutError):  # the latter while connecting
             raise BackendError(Fault.TIMEOUT) from None
         except FAILURES as error:
             # The error's own words may hold the address.
