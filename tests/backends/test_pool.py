@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
 from contextlib import suppress
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarazu.backends.health import FAILURES_MAX, REST_MIN_S
-from tarazu.backends.members import Member, Members, NoPick, Place
+from tarazu.backends.members import Place
 from tarazu.backends.pool import AGAIN_TRIES_MAX, TRIES_MAX, WAIT_SHARE_MAX, Pool, PoolError
 from tarazu.backends.port import Fault, Remedy
 from tests.support.pools import REQUEST, TIMEOUT_S, PlannedBackend, ask_at_once, ask_times, busy, make_pool, now_s
@@ -274,23 +273,6 @@ def test_who_has_only_a_tripped_backend_left_asks_it_past_those_who_wait_for_ano
         return down.asked_at_s[FAILURES_MAX]
 
     assert run_in_virtual_time(scenario()) == REST_MIN_S / 2
-
-
-def test_what_a_turn_costs_does_not_grow_with_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A place that gets free is a pick or two for each line, and one that joins a line is none."""
-    picks = 0
-    pick = Members.pick
-
-    def counted(self: Members, asked: Collection[Member], now_s: float) -> Member | NoPick:
-        nonlocal picks
-        picks += 1
-        return pick(self, asked, now_s)
-
-    monkeypatch.setattr(Members, "pick", counted)
-    moody, full = PlannedBackend("moody", REFUSED_AT_ONCE, takes_s=0.0), PlannedBackend("full", takes_s=0.01)
-    pool = make_pool(moody, (full, Place(max_concurrency=1, priority=1)))
-    assert run_in_virtual_time(ask_at_once(pool, 1_000)) == ["full"] * 1_000
-    assert picks < 8_000
 
 
 # Health

@@ -52,9 +52,10 @@ class Member:
 
     def standing(self, now_s: float) -> Standing:
         """Tell how it stands now to a request that looks for a backend."""
-        is_full = self.place.max_concurrency is not None and self.in_flight >= self.place.max_concurrency
-        is_resting = self.health.is_resting(now_s)
-        if self.health.state is not HealthState.TRIPPED:
+        health, most = self.health, self.place.max_concurrency
+        is_full = most is not None and self.in_flight >= most
+        is_resting = health.state is not HealthState.READY and health.is_resting(now_s)
+        if health.state is not HealthState.TRIPPED:
             return Standing.BUSY if is_resting else Standing.FULL if is_full else Standing.FREE
         if is_full:
             return Standing.BUSY
