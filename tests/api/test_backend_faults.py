@@ -196,7 +196,7 @@ def _status(status: int) -> Behaviour:
             status,
             b"" if status == 304 else json.dumps({"error": error}).encode(),
             location=f"http://{address}/v1/elsewhere",
-            retry_after="77",
+            retry_after="0",
             www_authenticate=f'Bearer realm="{CANARY}"',
             set_cookie=f"session={CANARY}",
             x_request_id=CANARY,

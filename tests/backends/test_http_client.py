@@ -105,8 +105,9 @@ def test_every_failure_has_its_name(backend: ScriptedBackend) -> None:
     assert _fault("http://127.0.0.1:1/v1") is Fault.UNREACHABLE
     backend.behaviour = resets
     assert _fault(backend.url) is Fault.UNREACHABLE
-    backend.behaviour = stalls
-    assert _fault(backend.url, timeout_s=0.1) is Fault.TIMEOUT
+    for behaviour in (stalls, stalls_in_body):
+        backend.behaviour = behaviour
+        assert _fault(backend.url, timeout_s=0.1) is Fault.TIMEOUT
     backend.behaviour = answers(b"x" * (REPLY_BYTES_MAX + 1))
     assert _fault(backend.url) is Fault.INVALID_REPLY
 

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from tarazu.backends.conversation import OPENING
+from tarazu.backends.health import BUSY_REST_MAX_S
+from tarazu.backends.http_client import HttpReply
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, TEMPERATURE_MAX, VERSION
+from tarazu.backends.pool import AGAIN
 from tarazu.backends.port import Fault, Remedy
-from tarazu.backends.statuses import BUSY_IF_IT_SAYS_WHEN, FAULTS, RETRY_AFTER_S_MAX, TRAPS
+from tarazu.backends.statuses import BUSY_IF_IT_SAYS_WHEN, FAULTS, TRAPS, status_error
 from tarazu.domain.prompt import Settings
 from tests.service.test_configuration_docs import load_example
 
@@ -38,6 +41,25 @@ def test_every_fault_has_its_row(fault: Fault) -> None:
     when, what_follows = cells(f"`{fault.word}`")
     assert REMEDIES[fault.remedy] in what_follows
     assert [str(status) for status, means in FAULTS.items() if means is fault and str(status) not in when] == []
+    assert ("the same again" in what_follows) == (fault in AGAIN)
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_every_status_of_a_fault_means_it(fault: Fault) -> None:
+    """Those in its row are judged so, with a Retry-After where that is said."""
+    when, _ = cells(f"`{fault.word}`")
+    for part in when.split(";"):
+        retry_after = "7" if "with a Retry-After" in part else None
+        for status in map(int, re.findall(r"\b[1-5]\d\d\b", part)):
+            assert status_error(HttpReply(status, b"", retry_after), 0.0).fault is fault
+
+
+def test_what_counts_against_a_backend_is_said() -> None:
+    """All faults that are its own."""
+    (sentence,) = re.findall(r"The first three rows, (.*?) count against", ONE_LINE)
+    first = re.findall(r"^\| `(\w+)` \| .* \| another backend", PAGE, re.MULTILINE)[:3]
+    own = {fault.word for fault in Fault if fault.remedy is Remedy.ELSEWHERE}
+    assert {*first, *re.findall(r"`(\w+)`", sentence)} == own
 
 
 @pytest.mark.parametrize("word", TRAPS)
@@ -64,10 +86,9 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"in version {VERSION} of its API",
         f"a user's turn with `{OPENING}`",
         f"{' and '.join(map(str, sorted(BUSY_IF_IT_SAYS_WHEN)))} with a Retry-After",
+        f"at most {BUSY_REST_MAX_S / 60:g} minutes",
     )
     assert [figure for figure in figures if figure not in ONE_LINE] == []
-    assert RETRY_AFTER_S_MAX == 3_600
-    assert "at most an hour" in ONE_LINE
 
 
 def test_every_example_is_on_the_page() -> None:

@@ -243,6 +243,38 @@ def test_who_waits_for_a_second_choice_holds_nobody_up() -> None:
     assert run_in_virtual_time(scenario()) == 2.5
 
 
+def test_who_has_asked_everybody_in_vain_does_not_stand_in_line() -> None:
+    """However many wait for the same backend, for this one nobody is left."""
+    full = PlannedBackend("full", REFUSED_AT_ONCE, None, takes_s=9.0)
+
+    async def scenario() -> float:
+        pool = make_pool((full, Place(max_concurrency=1)))
+        first, *others = [asyncio.create_task(pool.ask(REQUEST)) for _ in range(4)]
+        with pytest.raises(PoolError):
+            await first
+        failed_at_s = now_s()
+        await asyncio.gather(*others)
+        return failed_at_s
+
+    assert run_in_virtual_time(scenario()) == 9.0
+
+
+def test_who_has_only_a_tripped_backend_left_asks_it_past_those_who_wait_for_another() -> None:
+    """They would rather have the other, and for this one there is nobody else."""
+    down, full = PlannedBackend("down", *[REFUSED_AT_ONCE] * FAILURES_MAX, None, takes_s=0.0), PlannedBackend("full")
+
+    async def scenario() -> float:
+        pool = make_pool(down, (full, Place(max_concurrency=1, priority=1)))
+        full.takes_s = 0.0
+        await ask_times(pool, FAILURES_MAX)
+        full.plans, full.takes_s = [REFUSED_AT_ONCE, None], REST_MIN_S / 2
+        outcomes = await ask_at_once(pool, 5)
+        assert outcomes[0] == "down"
+        return down.asked_at_s[FAILURES_MAX]
+
+    assert run_in_virtual_time(scenario()) == REST_MIN_S / 2
+
+
 # Health
 
 
@@ -428,23 +460,33 @@ def test_a_request_waits_for_a_busy_backend_when_there_is_no_other() -> None:
         busy_ = asyncio.create_task(pool.ask(REQUEST))
         await asyncio.sleep(1.5)
         waiting = [asyncio.create_task(pool.ask(REQUEST)) for _ in range(3)]
-        with pytest.raises(PoolError):  # the one that was told so
-            await busy_
-        return [(await call).reply.text for call in waiting]
+        return [(await call).reply.text for call in (busy_, *waiting)]  # the first is the one that was told so
 
-    assert run_in_virtual_time(scenario()) == ["alone"] * 3
-    assert alone.asked_at_s == [0.0, 1.0, 9.0, 9.0, 9.0]
+    assert run_in_virtual_time(scenario()) == ["alone"] * 4
+    assert alone.asked_at_s == [0.0, 1.0, 9.0, 9.0, 9.0, 9.0]
 
 
-def test_nobody_waits_for_a_busy_backend_beyond_the_bound() -> None:
-    """Who asks for more time than a request has is not waited for in vain, but until the bound of the line."""
-    alone = PlannedBackend("alone", busy(200.0))
+def test_a_request_that_all_were_too_busy_for_waits_for_the_first_that_rests_no_more() -> None:
+    """It is asked again, and the other one, which asks for more time than a request has, is not."""
+    soon, late = PlannedBackend("soon", busy(7.0), None), PlannedBackend("late", busy(200.0), None)
+
+    async def scenario() -> tuple[str, int]:
+        answer = await make_pool(soon, late).ask(REQUEST)
+        return answer.reply.text, answer.tries
+
+    assert run_in_virtual_time(scenario()) == ("soon", 3)
+    assert soon.asked_at_s == [0.0, 8.0]
+
+
+def test_nobody_waits_in_vain_for_a_busy_backend() -> None:
+    """One that asks for more time than a request may wait is given up at once, also by the one that was told so."""
+    alone = PlannedBackend("alone", busy(TIMEOUT_S * WAIT_SHARE_MAX + 3.0), takes_s=1.0)
 
     async def scenario() -> float:
         pool = make_pool(alone)
-        await ask_at_once(pool, 1)
-        begin_s = now_s()
-        await ask_at_once(pool, 1)
-        return now_s() - begin_s
+        outcomes = [*await ask_at_once(pool, 1), *await ask_at_once(pool, 1)]
+        assert [type(outcome) for outcome in outcomes] == [PoolError] * 2
+        return now_s()
 
-    assert run_in_virtual_time(scenario()) == TIMEOUT_S * WAIT_SHARE_MAX
+    assert run_in_virtual_time(scenario()) == 1.0
+    assert len(alone.asked_at_s) == 1

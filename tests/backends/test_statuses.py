@@ -1,6 +1,7 @@
 """Answers without a 2xx status: what each means, with every kind alike."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tarazu.backends.http_client import HttpReply
 from tarazu.backends.port import BackendError, Fault
-from tarazu.backends.statuses import RETRY_AFTER_S_MAX, TRAPS, status_error
+from tarazu.backends.statuses import TRAPS, status_error
 
 NOW_S = 1_790_000_000.0
 """Mon, 21 Sep 2026 14:13:20 GMT."""
@@ -84,15 +85,14 @@ def test_a_retry_after_with_another_status_says_nothing(status: int) -> None:
         ("0", 0),
         ("7", 7),
         ("0.5", 0.5),
-        (str(RETRY_AFTER_S_MAX), RETRY_AFTER_S_MAX),
-        (str(RETRY_AFTER_S_MAX + 1), RETRY_AFTER_S_MAX),
-        ("999999999", RETRY_AFTER_S_MAX),
+        ("999999999", 999_999_999),
+        ("9999999999", None),
         ("Mon, 21 Sep 2026 14:13:50 GMT", 30),
         ("Mon, 21 Sep 2026 14:13:50 -0000", 30),
         ("Mon, 21 Sep 2026 17:43:50 +0330", 30),
         ("Monday, 21-Sep-26 14:13:50 GMT", 30),
         ("Mon, 21 Sep 2026 14:00:00 GMT", 0),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", RETRY_AFTER_S_MAX),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799 - NOW_S),
         ("", None),
         ("-1", None),
         ("1e3", None),
@@ -104,8 +104,8 @@ def test_a_retry_after_with_another_status_says_nothing(status: int) -> None:
         ("Mon, 99 Sep 2026 14:13:50 GMT", None),
     ],
 )
-def test_a_retry_after_is_seconds_or_a_date_and_bounded(header: str, seconds: float | None) -> None:
-    """What is neither says nothing."""
+def test_a_retry_after_is_seconds_or_a_date(header: str, seconds: float | None) -> None:
+    """What is neither says nothing. How much of it is kept to is a matter of the pool."""
     assert error(429, retry_after=header).retry_after_s == seconds
 
 
@@ -113,7 +113,7 @@ def test_a_retry_after_is_seconds_or_a_date_and_bounded(header: str, seconds: fl
 def test_no_retry_after_breaks_the_reading(header: str) -> None:
     """Whatever a server writes there."""
     seconds = error(429, retry_after=header).retry_after_s
-    assert seconds is None or 0 <= seconds <= RETRY_AFTER_S_MAX
+    assert seconds is None or 0 <= seconds < math.inf
 
 
 def google(status: int, name: str, *details: dict[str, Any]) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def test_words_count_only_for_client_errors() -> None:
     [
         ("58s", 58),
         ("45.837906927s", 45.837906927),
-        ("99999s", RETRY_AFTER_S_MAX),
+        ("99999s", 99_999),
         ("soon", None),
         (7, None),
         ("7", None),

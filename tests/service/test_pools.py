@@ -1,5 +1,6 @@
 """The pools of a catalogue that changes: what is known of a backend's health outlives a change of something else."""
 
+import pytest
 from msgspec.structs import replace
 
 from tarazu.backends.http_client import HttpClient
@@ -25,6 +26,27 @@ def test_a_model_that_is_sold_as_before_keeps_its_pool() -> None:
     )
     assert pools["a"] is a
     assert pools["b"] is not b
+
+
+def test_a_change_of_the_price_keeps_the_pool() -> None:
+    """Its backends are what they were: who rests goes on to rest, and no bound is passed meanwhile."""
+    pools = Pools(HttpClient(), {}, Clock())
+    pools.adopt(catalogue("a"), {})
+    a = pools["a"]
+    pools.adopt(catalogue("a", credits=7, description="Dearer."), {})
+    assert pools["a"] is a
+
+
+def test_a_catalogue_that_cannot_be_adopted_changes_nothing() -> None:
+    """Not even the models before the one at fault."""
+    pools = Pools(HttpClient(), {}, Clock())
+    pools.adopt(catalogue("a"), {})
+    a = pools["a"]
+    keyless = replace(SERVER, api_key_env="GONE")
+    changed = [*catalogue("a", timeout_s=7.0).models.values(), *catalogue("b", backends=(keyless,)).models.values()]
+    with pytest.raises(ValueError, match="GONE"):
+        pools.adopt(make_catalogue(models=changed), {})
+    assert (dict(pools), pools["a"]) == ({"a": a}, a)
 
 
 def test_a_model_that_is_sold_no_longer_keeps_its_pool() -> None:

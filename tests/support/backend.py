@@ -189,18 +189,36 @@ class ScriptedBackend:
         self._left = threading.Semaphore(0)
         self._arrived = threading.Semaphore(0)
 
+    def die(self) -> None:
+        """Cut all connections, and let nobody connect any more."""
+        asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(EVENT_TIMEOUT_S)
+
+    def come_back(self) -> None:
+        """Be there again, on the same port."""
+        asyncio.run_coroutine_threadsafe(self._listen(self._port), self._loop).result(EVENT_TIMEOUT_S)
+
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._open = asyncio.Event()
         self._open.set()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
-        self._port: int = server.sockets[0].getsockname()[1]
+        await self._listen(0)
+        self._port: int = self._server.sockets[0].getsockname()[1]
         self._ready.set()
-        async with server:
-            await self._stop.wait()
+        await self._stop.wait()
+        self._server.close()
+
+    async def _listen(self, port: int) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port, backlog=1024)
+
+    async def _die(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            _reset(writer)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
         try:
             while not writer.is_closing():
                 received = await _read_request(reader)
@@ -210,6 +228,7 @@ class ScriptedBackend:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):  # the last: the server ends
             pass
         finally:
+            self._writers.discard(writer)
             writer.close()
 
     async def _answer(self, exchange: Exchange) -> None:

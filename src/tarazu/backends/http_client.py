@@ -1,5 +1,6 @@
 """The HTTP client for model servers: one POST, bounded in time and size, with every failure named."""
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -48,22 +49,25 @@ class HttpClient:
         self._runtime = Runtime(workers=1, thread_name="backends")
         self._client = _client(self._runtime)
         self._direct = _client(self._runtime, no_proxy=True)
-        self._trusting: dict[str, Client] = {}
+        self._trusting: dict[str, tuple[bytes, Client]] = {}
 
     def close(self) -> None:
         """End all calls."""
-        for client in (self._client, self._direct, *self._trusting.values()):
+        for client in (self._client, self._direct, *(client for _, client in self._trusting.values())):
             client.close()
 
     def trust(self, ca_file: str) -> None:
         """Make calls possible in which a server is trusted when an authority in this PEM file says so, and no other.
 
+        A file that has changed since the last time is in force from the next call on.
+
         Raises:
             OSError: the file cannot be read.
         """
-        if ca_file not in self._trusting:
-            authorities = CertStore.from_pem_stack(Path(ca_file).read_bytes())
-            self._trusting[ca_file] = _client(self._runtime, tls_verify=authorities)
+        authorities = Path(ca_file).read_bytes()
+        if ca_file not in self._trusting or self._trusting[ca_file][0] != authorities:
+            client = _client(self._runtime, tls_verify=CertStore.from_pem_stack(authorities))
+            self._trusting[ca_file] = authorities, client
 
     async def post_json(
         self,
@@ -86,17 +90,20 @@ class HttpClient:
             raise BackendError(Fault.TIMEOUT)
         client = self._chosen(direct=direct, ca_file=ca_file)
         try:
-            async with client.post(
-                url,
-                headers={"content-type": "application/json", "accept": "application/json", **headers},
-                body=body,
-                timeout=timedelta(seconds=timeout_s),
-            ) as response:
+            # The client's own time-out looks like a broken connection when it comes in the body.
+            async with (
+                asyncio.timeout(timeout_s),
+                client.post(
+                    url,
+                    headers={"content-type": "application/json", "accept": "application/json", **headers},
+                    body=body,
+                ) as response,
+            ):
                 content = await read_body(response, REPLY_BYTES_MAX)
                 if content is None:
                     raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
                 return HttpReply(response.status.as_int(), content, _text(response.headers.get("retry-after")))
-        except exceptions.TimeoutError:
+        except (TimeoutError, exceptions.TimeoutError):  # the latter while connecting
             raise BackendError(Fault.TIMEOUT) from None
         except FAILURES as error:
             # The error's own words may hold the address.
@@ -104,7 +111,7 @@ class HttpClient:
 
     def _chosen(self, *, direct: bool, ca_file: str | None) -> Client:
         if ca_file is not None:
-            return self._trusting[ca_file]
+            return self._trusting[ca_file][1]
         return self._direct if direct else self._client
 
 

@@ -52,9 +52,10 @@ class Member:
 
     def standing(self, now_s: float) -> Standing:
         """Tell how it stands now to a request that looks for a backend."""
-        is_full = self.place.max_concurrency is not None and self.in_flight >= self.place.max_concurrency
-        is_resting = self.health.is_resting(now_s)
-        if self.health.state is not HealthState.TRIPPED:
+        health, most = self.health, self.place.max_concurrency
+        is_full = most is not None and self.in_flight >= most
+        is_resting = health.state is not HealthState.READY and health.is_resting(now_s)
+        if health.state is not HealthState.TRIPPED:
             return Standing.BUSY if is_resting else Standing.FULL if is_full else Standing.FREE
         if is_full:
             return Standing.BUSY
@@ -102,6 +103,14 @@ class Members:
         self._turn = max(picked.next_turn, self._turn)
         picked.next_turn = self._turn + 1 / picked.place.weight
         return picked
+
+    def all_rest_until(self, asked: Collection[Member], until_s: float) -> bool:
+        """Tell whether all that are not yet `asked` want to be left alone until then, and for longer."""
+        return all(
+            member.health.state is HealthState.BUSY and member.health.rests_until_s > until_s
+            for member in self._all
+            if member not in asked
+        )
 
     def next_rest_end_s(self, now_s: float) -> float | None:
         """Tell when the next rest ends; None when nobody rests."""

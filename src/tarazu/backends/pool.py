@@ -17,7 +17,7 @@ AGAIN_TRIES_MAX = 3
 """So often at most are backends asked for one request when some of them are asked again."""
 TRIES_MAX = 8
 """However many backends there are."""
-AGAIN = frozenset({Fault.UNREACHABLE, Fault.STATUS})
+AGAIN = frozenset({Fault.UNREACHABLE, Fault.STATUS, Fault.BUSY})
 """Faults that are often over in a moment: the same backend may be asked again."""
 AGAIN_PAUSE_S = 0.1
 """Before the first time; the pause doubles, and is up to half shorter or longer by chance."""
@@ -87,15 +87,16 @@ class Pool:
         loop = asyncio.get_running_loop()
         begin_s = loop.time()
         deadline_s = begin_s + self._timeout_s
+        wait_until_s = begin_s + self._timeout_s * WAIT_SHARE_MAX
         request = capped(request, self._max_output_tokens)
         failed: dict[Member, BackendError] = {}
         tries = rounds = 0
         while tries < self._tries_max:
             try:
-                turn = await self._turns.take(failed, begin_s + self._timeout_s * WAIT_SHARE_MAX)
+                turn = await self._turns.take(failed, wait_until_s)
             except NobodyError:
                 pause_s = AGAIN_PAUSE_S * 2**rounds * (0.5 + self._jitter())
-                if not (again := _may_be_asked_again(failed)) or loop.time() + pause_s >= deadline_s:
+                if not (again := _may_be_asked_again(failed, wait_until_s)) or loop.time() + pause_s >= deadline_s:
                     break
                 rounds += 1
                 await asyncio.sleep(pause_s)
@@ -136,10 +137,12 @@ class Pool:
         return reply
 
 
-def _may_be_asked_again(failed: Mapping[Member, BackendError]) -> list[Member]:
-    """List those whose fault may be over by now, and who are still trusted."""
+def _may_be_asked_again(failed: Mapping[Member, BackendError], until_s: float) -> list[Member]:
+    """List those whose fault may be over soon, who are still trusted, and whose rest ends in time."""
     return [
         member
         for member, error in failed.items()
-        if error.fault in AGAIN and member.health.state is not HealthState.TRIPPED
+        if error.fault in AGAIN
+        and member.health.state is not HealthState.TRIPPED
+        and member.health.rests_until_s <= until_s
     ]

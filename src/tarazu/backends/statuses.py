@@ -3,7 +3,6 @@
 The status decides, but for the words in TRAPS: there the servers use a status for something else than others do.
 """
 
-import math
 import re
 from collections.abc import Iterator
 from datetime import UTC
@@ -14,9 +13,6 @@ import msgspec
 
 from tarazu.backends.http_client import HttpReply
 from tarazu.backends.port import BackendError, Fault
-
-RETRY_AFTER_S_MAX = 3_600
-"""A busy backend that asks for more rest than this gets this much."""
 
 FAULTS = {
     400: Fault.REQUEST_REFUSED,
@@ -109,10 +105,10 @@ def _retry_after_s(header: str | None, now_s: float) -> float | None:
     if header is None:
         return None
     if _SECONDS.fullmatch(header):
-        return _bounded_s(float(header))
+        return float(header)
     try:
         then = parsedate_to_datetime(header)
-        return _bounded_s((then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp() - now_s)
+        return max((then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp() - now_s, 0.0)
     except (ValueError, OverflowError):
         return None
 
@@ -122,15 +118,10 @@ def _retry_delay_s(error: dict[str, Any]) -> float | None:
     for detail in _details(error):
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and (duration := _DURATION.fullmatch(delay)):
-            return _bounded_s(float(duration["seconds"]))
+            return float(duration["seconds"])
     return None
 
 
 def _details(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
     details = error.get("details")
     return (detail for detail in details if isinstance(detail, dict)) if isinstance(details, list) else iter(())
-
-
-def _bounded_s(seconds: float) -> float:
-    assert math.isfinite(seconds)
-    return min(max(seconds, 0.0), RETRY_AFTER_S_MAX)

@@ -11,7 +11,7 @@ from tarazu.backends.port import BackendError
 
 
 class NobodyError(Exception):
-    """There is no backend that has not been asked, or none was free in time."""
+    """There is no backend that has not been asked, or none is free in time."""
 
 
 class Turn:
@@ -48,18 +48,21 @@ class Turn:
         self._turns.hand_out()
 
 
-class _Waiter:
-    def __init__(self, asked: Collection[Member], future: "asyncio.Future[Turn]") -> None:
-        self.asked = asked
-        self.future = future
+Line = dict["asyncio.Future[Turn]", float]
+"""Those who wait, in their order, each with the instant until which it does."""
 
 
 class Turns:
-    """Gives out turns, in the order in which they were asked for."""
+    """Gives out turns, in the order in which they were asked for.
+
+    Those who have asked the same backends in vain stand in one line: when its first must wait, so must they all. So
+    what a turn costs does not grow with the number of those who wait. Of two lines that line is served whose first
+    must leave sooner.
+    """
 
     def __init__(self, members: Members) -> None:
         self._members = members
-        self._line: dict[_Waiter, None] = {}
+        self._lines: dict[frozenset[Member], Line] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
@@ -68,7 +71,7 @@ class Turns:
     @property
     def waiting(self) -> int:
         """How many stand in line."""
-        return len(self._line)
+        return sum(map(len, self._lines.values()))
 
     async def take(self, asked: Collection[Member], until_s: float) -> Turn:
         """Take a turn at a backend that is not among `asked`; wait for one in line, at most until `until_s`.
@@ -77,54 +80,59 @@ class Turns:
             NobodyError: there is none, or none in time.
         """
         loop = asyncio.get_running_loop()
-        picked = self._members.pick(asked, loop.time()) if not self._line else NoPick.WAIT
+        asked = frozenset(asked)
+        picked = NoPick.WAIT if asked in self._lines else self._members.pick(asked, loop.time())
         if isinstance(picked, Member):
             return Turn(picked, self, now_s=loop.time())
-        if picked is NoPick.NOBODY:
+        if picked is NoPick.NOBODY or self._members.all_rest_until(asked, until_s):
             raise NobodyError
-        waiter = _Waiter(asked, loop.create_future())
-        self._line[waiter] = None
-        self.hand_out()
+        future: asyncio.Future[Turn] = loop.create_future()
+        self._lines.setdefault(asked, {})[future] = until_s
+        self._wake_when_a_rest_ends(loop)
         try:
             async with asyncio.timeout_at(until_s):
-                return await waiter.future
+                return await future
         except BaseException as error:
-            self._leave(waiter)
+            self._leave(asked, future)
             if isinstance(error, TimeoutError):
                 raise NobodyError from None
             raise
 
     def hand_out(self) -> None:
         """Give turns to those who wait, first come first served, as far as there are any."""
-        if not self._line:
+        if not self._lines:
             return
         loop = asyncio.get_running_loop()
-        for waiter in list(self._line):
-            picked = self._members.pick(waiter.asked, loop.time())
-            if picked is NoPick.WAIT:
-                if not waiter.asked:
-                    break  # whoever may ask anybody waits: so must all behind
-                continue
-            del self._line[waiter]
-            if waiter.future.done():  # it has just gone away
-                continue
-            if isinstance(picked, Member):
-                waiter.future.set_result(Turn(picked, self, now_s=loop.time()))
-            else:
-                waiter.future.set_exception(NobodyError())
+        moving = dict(self._lines)
+        while moving:
+            asked = min(moving, key=lambda asked: next(iter(moving[asked].values())))
+            future = next(iter(moving[asked]))
+            if not future.done():  # else it has just gone away
+                picked = self._members.pick(asked, loop.time())
+                if not isinstance(picked, Member):
+                    del moving[asked]
+                    continue
+                future.set_result(Turn(picked, self, now_s=loop.time()))
+            self._remove(asked, future)
+            if not moving[asked]:
+                del moving[asked]
         self._wake_when_a_rest_ends(loop)
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _leave(self, asked: frozenset[Member], future: "asyncio.Future[Turn]") -> None:
         """Leave the line. A turn that was handed over in the same moment goes to the next."""
-        self._line.pop(waiter, None)
-        future = waiter.future
-        if future.done() and not future.cancelled() and future.exception() is None:
+        self._remove(asked, future)
+        if future.done() and not future.cancelled():
             future.result().end()
+
+    def _remove(self, asked: frozenset[Member], future: "asyncio.Future[Turn]") -> None:
+        line = self._lines.get(asked, {})
+        if line.pop(future, None) is not None and not line:
+            del self._lines[asked]
 
     def _wake_when_a_rest_ends(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
         end_s = self._members.next_rest_end_s(loop.time())
-        if self._line and end_s is not None:
+        if self._lines and end_s is not None:
             self._alarm = loop.call_at(end_s, self.hand_out)

@@ -50,11 +50,12 @@ class Broadcast:
         threading.Thread(target=self._let_in, name="broadcast", daemon=True).start()
 
     def publish(self, newest: object) -> int:
-        """Tell all workers, and wait until they have taken it; answer with how many have."""
+        """Tell all workers, and wait until they have answered; tell how many have taken it."""
         with self._lock:
             self._newest = newest
-            self._workers = [worker for worker in self._workers if _told(worker, newest)]
-            return len(self._workers)
+            answers = [(worker, _tell(worker, newest)) for worker in self._workers]
+            self._workers = [worker for worker, answer in answers if answer is not None]
+            return sum(answer is True for _, answer in answers)
 
     def close(self) -> None:
         """Let nobody in any more."""
@@ -69,26 +70,31 @@ class Broadcast:
             except OSError:  # closed
                 return
             with self._lock:
-                if _told(worker, self._newest):
+                if _tell(worker, self._newest) is not None:
                     self._workers.append(worker)
 
 
-def follow(channel: Channel, take: Callable[[Any], None]) -> None:
-    """Have each new setup taken, in a worker's thread of its own, until the parent ends."""
-    with suppress(EOFError, OSError, AuthenticationError), Client(channel.address, authkey=channel.secret) as parent:
+def follow(channel: Channel, take: Callable[[Any], bool]) -> None:
+    """Have each new setup taken, in a worker's thread of its own, until the parent ends. `take` tells whether it was.
+
+    A worker that was too slow to answer has been let go. It comes again, and is told the newest.
+    """
+    with suppress(EOFError, OSError, AuthenticationError):  # nobody listens any more
         while True:
-            take(parent.recv())
-            parent.send(None)
+            parent = Client(channel.address, authkey=channel.secret)
+            with parent, suppress(EOFError, OSError):
+                while True:
+                    parent.send(take(parent.recv()))
 
 
-def _told(worker: "Connection[Any, Any]", newest: object) -> bool:
+def _tell(worker: "Connection[Any, Any]", newest: object) -> bool | None:
+    """Tell a worker, and answer with whether it has taken it; let go one that does not answer: None."""
     try:
         worker.send(newest)
         if worker.poll(ANSWER_TIMEOUT_S):
-            worker.recv()
-            return True
+            return bool(worker.recv())
         log.error("worker_has_not_reloaded", waited_s=ANSWER_TIMEOUT_S)
     except (EOFError, OSError):  # it has ended
         pass
     worker.close()
-    return False
+    return None

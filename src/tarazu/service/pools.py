@@ -1,6 +1,8 @@
 """The pool of each model in the catalogue."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
 
 from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
@@ -28,6 +30,16 @@ def local_paths_of(model: Model) -> set[str | None]:
     return {spec.model for spec in model.backends if spec.kind == LOCAL}
 
 
+class _Parts(Struct, frozen=True, kw_only=True):
+    """All that a pool is made of. A change of anything else, such as a price, leaves it as it is."""
+
+    backends: tuple[BackendSpec, ...]
+    timeout_s: float
+    max_output_tokens: int | None
+    secrets: list[Secrets]
+    local_addresses: LocalAddresses
+
+
 class Pools(Mapping[str, Pool]):
     """The pools by model id.
 
@@ -38,7 +50,7 @@ class Pools(Mapping[str, Pool]):
         self._http = http
         self._environ = environ
         self._clock = clock
-        self._made_of: dict[str, tuple[Model, list[Secrets], LocalAddresses]] = {}
+        self._made_of: dict[str, _Parts] = {}
         self._pools: dict[str, Pool] = {}
 
     def __getitem__(self, model_id: str) -> Pool:
@@ -54,28 +66,42 @@ class Pools(Mapping[str, Pool]):
         """Make the pools of new and changed models; the others stay, with all that is known of their backends.
 
         Raises:
-            ValueError: a secret is not there any more; loading has checked that it was.
+            ValueError: a secret is not there any more; loading has checked that it was. Nothing has changed.
             OSError: nor is the `ca_file`.
         """
+        made: dict[str, Pool] = {}
+        made_of: dict[str, _Parts] = {}
         for model in catalogue.models.values():
-            secrets = [read_secrets(spec, self._environ) for spec in model.backends]
-            addresses = {path: local_addresses[path] for path in local_paths_of(model)}
-            if self._made_of.get(model.id) != (model, secrets, addresses):
-                self._pools[model.id] = self._make_pool(model, secrets, addresses)
-                self._made_of[model.id] = (model, secrets, addresses)
+            parts = self._parts(model, local_addresses)
+            if self._made_of.get(model.id) != parts:
+                made[model.id], made_of[model.id] = self._make_pool(model.id, parts), parts
+        self._pools |= made
+        self._made_of |= made_of
 
-    def _make_pool(self, model: Model, secrets: Sequence[Secrets], local_addresses: LocalAddresses) -> Pool:
+    def _parts(self, model: Model, local_addresses: LocalAddresses) -> _Parts:
+        for spec in model.backends:
+            if spec.ca_file is not None:
+                self._http.trust(spec.ca_file)
+        return _Parts(
+            backends=model.backends,
+            timeout_s=model.timeout_s,
+            max_output_tokens=model.max_output_tokens,
+            secrets=[read_secrets(spec, self._environ) for spec in model.backends],
+            local_addresses={path: local_addresses[path] for path in local_paths_of(model)},
+        )
+
+    def _make_pool(self, model_id: str, parts: _Parts) -> Pool:
         backends: list[tuple[Backend, Place]] = []
-        for number, (spec, secret) in enumerate(zip(model.backends, secrets, strict=True), 1):
-            name = f"{model.id}#{number}"
+        for number, (spec, secrets) in enumerate(zip(parts.backends, parts.secrets, strict=True), 1):
+            name = f"{model_id}#{number}"
             backend: Backend
             if spec.kind == LOCAL:
-                address = local_addresses[spec.model]
+                address = parts.local_addresses[spec.model]
                 backend = LocalBackend(self._http, self._clock, name=name, url=address.url, api_key=address.api_key)
             else:
-                backend = HttpBackend(self._http, spec, self._clock, name=name, secrets=secret)
+                backend = HttpBackend(self._http, spec, self._clock, name=name, secrets=secrets)
             backends.append((backend, _place(spec)))
-        return Pool(model.id, backends, timeout_s=model.timeout_s, max_output_tokens=model.max_output_tokens)
+        return Pool(model_id, backends, timeout_s=parts.timeout_s, max_output_tokens=parts.max_output_tokens)
 
 
 def _place(spec: BackendSpec) -> Place:

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Mapping
 
+import structlog
 from msgspec import Struct
 
 from tarazu.backends.http_client import HttpClient
@@ -16,6 +17,8 @@ from tarazu.service.configuration import Configuration
 from tarazu.service.pools import LocalAddresses, Pools
 from tarazu.service.upkeep import keep_up
 from tarazu.store.ledger import Ledger
+
+log = structlog.get_logger()
 
 
 class Setup(Struct, frozen=True):
@@ -80,7 +83,12 @@ class Service:
         async def adopt(setup: Setup) -> None:
             self.adopt(setup)
 
-        def take(setup: Setup) -> None:
-            asyncio.run_coroutine_threadsafe(adopt(setup), loop).result()
+        def take(setup: Setup) -> bool:
+            try:
+                asyncio.run_coroutine_threadsafe(adopt(setup), loop).result()
+            except Exception as error:  # noqa: BLE001 - the worker serves on as it did, and hears of the next one
+                log.error("reload_failed", reason=type(error).__name__)  # noqa: TRY400 - a trace may quote values
+                return False
+            return True
 
         threading.Thread(target=follow, args=(channel, take), name="follow", daemon=True).start()

@@ -1,0 +1,72 @@
+"""Model servers with certificates: TLS on loopback."""
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import trustme
+
+from tests.support.dialects import ANSWERS
+
+JOIN_TIMEOUT_S = 10
+
+
+class CertifiedServer(ThreadingHTTPServer):
+    """A model server with a certificate for these names. `asked` counts the requests that have reached it."""
+
+    def __init__(self, authority: trustme.CA, *names: str, not_after: datetime | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.asked = 0
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(*names, not_after=not_after).configure_cert(tls)
+        self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    @property
+    def url(self) -> str:
+        """The address for `url` in tarazu.toml."""
+        return f"https://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing when a client has not trusted the certificate."""
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Gives the same good answer to all."""
+
+    server: CertifiedServer
+
+    def do_POST(self) -> None:
+        """Count the request and answer it."""
+        self.server.asked += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        body = json.dumps(ANSWERS["openai"]).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the library gives it
+        """Write nothing."""
+
+
+@contextmanager
+def serving(authority: trustme.CA, *names: str, not_after: datetime | None = None) -> Iterator[CertifiedServer]:
+    """Run a server."""
+    with CertifiedServer(authority, *names, not_after=not_after) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(JOIN_TIMEOUT_S)
+
+
+def ca_file(folder: Path, authority: trustme.CA) -> str:
+    """Write the authority's certificate."""
+    path = folder / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return str(path)
