@@ -71,7 +71,7 @@ class Pool:
 
     @property
     def available(self) -> bool:
-        """Tell whether there is a backend that may be well: False while all are tripped and rest."""
+        """Tell whether there is a backend that may be well: False while all are tripped and rest, and without any."""
         now_s = asyncio.get_running_loop().time()
         return any(
             member.health.state is not HealthState.TRIPPED or not member.health.is_resting(now_s)

@@ -24,6 +24,7 @@ class BackendSpec(Struct, frozen=True, kw_only=True):
     - `omit`: settings of a request that are not sent. `rename`: the server's own names for some of them.
     - `timeout_s`: how long one try may take; None: as long as the model's own time-out.
     - `priority`: 0 is asked first.
+    - `enabled`: False is never asked.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class BackendSpec(Struct, frozen=True, kw_only=True):
     weight: int = 1
     priority: int = 0
     max_concurrency: int | None = None
+    enabled: bool = True
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):

@@ -24,8 +24,32 @@ def local_paths(catalogue: Catalogue) -> set[str | None]:
 
 
 def local_paths_of(model: Model) -> set[str | None]:
-    """Name the GGUF files of one model's local backends."""
-    return {spec.model for spec in model.backends if spec.kind == LOCAL}
+    """Name the GGUF files of one model's local backends that are enabled."""
+    return {spec.model for _, spec in enabled_backends(model) if spec.kind == LOCAL}
+
+
+def enabled_backends(model: Model) -> list[tuple[str, BackendSpec]]:
+    """List the backends that may be asked, each with its name."""
+    return [(backend_name(model, number), spec) for number, spec in enumerate(model.backends, 1) if spec.enabled]
+
+
+def backend_name(model: Model, number: int) -> str:
+    """Name a backend by its place in the file, from 1 on, whoever else is enabled."""
+    return f"{model.id}#{number}"
+
+
+def make_backend(
+    http: HttpClient, spec: BackendSpec, clock: Clock, *, name: str, secrets: Secrets, local_addresses: LocalAddresses
+) -> Backend:
+    """Make what asks one server.
+
+    Raises:
+        OSError: the `ca_file` is gone; loading the configuration has checked it.
+    """
+    if spec.kind == LOCAL:
+        address = local_addresses[spec.model]
+        return LocalBackend(http, clock, name=name, url=address.url, api_key=address.api_key)
+    return HttpBackend(http, spec, clock, name=name, secrets=secrets)
 
 
 class Pools(Mapping[str, Pool]):
@@ -58,23 +82,20 @@ class Pools(Mapping[str, Pool]):
             OSError: nor is the `ca_file`.
         """
         for model in catalogue.models.values():
-            secrets = [read_secrets(spec, self._environ) for spec in model.backends]
+            secrets = [read_secrets(spec, self._environ) for _, spec in enabled_backends(model)]
             addresses = {path: local_addresses[path] for path in local_paths_of(model)}
             if self._made_of.get(model.id) != (model, secrets, addresses):
                 self._pools[model.id] = self._make_pool(model, secrets, addresses)
                 self._made_of[model.id] = (model, secrets, addresses)
 
     def _make_pool(self, model: Model, secrets: Sequence[Secrets], local_addresses: LocalAddresses) -> Pool:
-        backends: list[tuple[Backend, Place]] = []
-        for number, (spec, secret) in enumerate(zip(model.backends, secrets, strict=True), 1):
-            name = f"{model.id}#{number}"
-            backend: Backend
-            if spec.kind == LOCAL:
-                address = local_addresses[spec.model]
-                backend = LocalBackend(self._http, self._clock, name=name, url=address.url, api_key=address.api_key)
-            else:
-                backend = HttpBackend(self._http, spec, self._clock, name=name, secrets=secret)
-            backends.append((backend, _place(spec)))
+        backends = [
+            (
+                make_backend(self._http, spec, self._clock, name=name, secrets=secret, local_addresses=local_addresses),
+                _place(spec),
+            )
+            for (name, spec), secret in zip(enabled_backends(model), secrets, strict=True)
+        ]
         return Pool(model.id, backends, timeout_s=model.timeout_s, max_output_tokens=model.max_output_tokens)
 
 
