@@ -284,5 +284,25 @@ class CheckDocument(Struct, frozen=True, kw_only=True):
     problems: tuple[ProblemDocument, ...] = ()
 
 
+class TriedBackendDocument(Struct, frozen=True, kw_only=True):
+    """What came of asking one backend: `outcome` is "ok", "disabled", or why there is no reply, with what to do then.
+
+    `reply` is the beginning of the reply; `load_s` is of a local model, which is loaded for it.
+    """
+
+    model: str
+    backend: str
+    kind: str
+    server_model: str | None
+    outcome: str
+    detail: str | None
+    load_s: float | None
+    seconds: float | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    reply: str | None
+    advice: str | None
+
+
 def _time(instant_ms: int | None) -> str | None:
     return None if instant_ms is None else iso_time(instant_ms)
