@@ -55,3 +55,15 @@ def test_a_backend_that_is_enabled_again_gets_a_new_pool() -> None:
     pools.adopt(catalogue("a", backends=(SERVER, replace(SERVER, enabled=False))), {})
     pools.adopt(catalogue("a", backends=(SERVER, SERVER)), {})
     assert [member.backend.name for member in pools["a"].members] == ["a#1", "a#2"]
+
+
+def test_a_pool_that_takes_the_place_of_another_is_told_of() -> None:
+    """What was known of its backends' health is gone with the other one; a reload that changes nothing says nothing."""
+    changes: list[None] = []
+    pools = Pools(HttpClient(), {}, Clock(), on_change=lambda: changes.append(None))
+    pools.adopt(catalogue("a"), {})
+    changes.clear()
+    pools.adopt(catalogue("a"), {})
+    assert changes == []
+    pools.adopt(catalogue("a", timeout_s=7.0), {})
+    assert len(changes) == 1

@@ -3,20 +3,20 @@
 # ruff: noqa: PLC0415 - configuration, database and backends are loaded only by the commands that use them
 
 import asyncio
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from tarazu.cli.clock import system_clock
-from tarazu.cli.desk import read_configuration
+from tarazu.cli.desk import open_books, read_configuration
+from tarazu.cli.documents import BackendDocument, TriedBackendDocument
 from tarazu.cli.errors import EXIT_FAILED, CommandError, UsageError
 from tarazu.cli.options import AsJson, ConfigPath, checked_setting, command_group
 from tarazu.cli.output import Column, counted, print_json, print_table, printable, progress, say, unicode_text
-from tarazu.domain.catalogue import LOCAL
+from tarazu.cli.servers import model_of
 
 if TYPE_CHECKING:
-    from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
+    from tarazu.domain.catalogue import Catalogue, Model
     from tarazu.service.trying import TriedBackend
 
 BEGINNING_CHARACTERS = 40
@@ -26,6 +26,17 @@ backend_app = command_group("backend", "Test the servers behind the models, and 
 
 ModelId = Annotated[str | None, Parameter(name="MODEL", help="The model's id; without it, all models.")]
 
+_LIST_COLUMNS = (
+    Column("backend", whole=True),
+    Column("kind", whole=True),
+    Column("server", whole=True),
+    Column("model"),
+    Column("priority", number=True),
+    Column("weight", number=True),
+    Column("at once", number=True),
+    Column("timeout s", number=True),
+    Column("health", whole=True),
+)
 _TEST_COLUMNS = (
     Column("backend", whole=True),
     Column("kind", whole=True),
@@ -37,6 +48,35 @@ _TEST_COLUMNS = (
     Column("tokens out", number=True),
     Column("reply"),
 )
+
+
+@backend_app.command(name="list")
+def list_(model: ModelId = None, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """List the backends in the order in which they are asked.
+
+    With the health that the running services see: ready; busy or tripped, which is
+    left alone for a while; or disabled in the configuration. It asks no backend.
+
+    For example:
+
+        tarazu backend list
+        tarazu backend list openai/gpt-4o-mini --json
+    """
+    from tarazu.service.resting import told_rests
+
+    configuration = read_configuration(config)
+    models = _models(configuration.catalogue, model)
+    with open_books(configuration) as engine:
+        rests = told_rests(engine, system_clock)
+    documents = [
+        BackendDocument.of(each, name, spec, [rest for rest in rests if rest.backend == name])
+        for each in models
+        for name, spec in sorted(each.named_backends(), key=lambda named: named[1].priority)
+    ]
+    if as_json:
+        print_json(documents)
+    else:
+        _print_list(documents)
 
 
 @backend_app.command(name="test")
@@ -80,6 +120,34 @@ def ask(
     return EXIT_FAILED if any(each.failed for each in tried) else 0
 
 
+def _print_list(documents: "list[BackendDocument]") -> None:
+    print_table(
+        _LIST_COLUMNS,
+        (
+            (
+                each.backend,
+                each.kind,
+                each.host,
+                each.server_model,
+                each.priority,
+                each.weight,
+                each.max_concurrency,
+                f"{each.timeout_s:g}",
+                each.health,
+            )
+            for each in documents
+        ),
+    )
+    resting = [each for each in documents if each.rests]
+    if resting:
+        say()
+    for each in resting:
+        since, until = min(rest.since for rest in each.rests), max(rest.until for rest in each.rests)
+        faults = ", ".join(sorted({rest.fault for rest in each.rests}))
+        processes = counted(len(each.rests), "process", "processes")
+        say(f"{each.backend} rests since {since}, until {until}, in {processes}: {faults}.")
+
+
 def _models(catalogue: "Catalogue", model_id: str | None) -> "list[Model]":
     if model_id is None:
         return list(catalogue.models.values())
@@ -113,7 +181,7 @@ def _print_tried(tried: "list[TriedBackend]") -> None:
             (
                 each.name,
                 each.spec.kind,
-                _server_model(each.spec),
+                model_of(each.spec),
                 _outcome(each),
                 _rounded(each.load_s),
                 _rounded(each.seconds),
@@ -133,7 +201,6 @@ def _print_tried(tried: "list[TriedBackend]") -> None:
 
 def _print_documents(tried: "list[TriedBackend]") -> None:
     from tarazu.cli.backend_advice import next_step
-    from tarazu.cli.documents import TriedBackendDocument
 
     print_json(
         [
@@ -154,15 +221,6 @@ def _print_documents(tried: "list[TriedBackend]") -> None:
             for each in tried
         ]
     )
-
-
-def _server_model(spec: "BackendSpec") -> str:
-    """Name what a server is asked for; for a local model its file, without the folder."""
-    from tarazu.cli.backend_advice import EMBEDDED
-
-    if spec.kind != LOCAL:
-        return spec.model or ""
-    return EMBEDDED if spec.model is None else PurePath(spec.model).name
 
 
 def _outcome(tried: "TriedBackend") -> str:

@@ -1,29 +1,14 @@
 """Tell an operator what to do about a backend that has given no reply."""
 
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
-from tarazu.backends.kinds import KINDS
 from tarazu.backends.port import Fault
-from tarazu.domain.catalogue import LOCAL, BackendSpec
+from tarazu.cli.servers import url_of
+from tarazu.domain.catalogue import BackendSpec
 from tarazu.service.trying import NOT_LOADED, SECRET_MISSING, TriedBackend
-
-EMBEDDED = "embedded"
-"""What the model of a local backend is called that names no file."""
 
 _UNPAID = ("insufficient_quota", "billing", "credit balance", "FAILED_PRECONDITION")
 _UNKNOWN_SETTINGS = ("unsupported_parameter", "unsupported_value", "deprecated", "Extra inputs")
-
-
-def host_of(spec: BackendSpec) -> str | None:
-    """Name the host of a server, with its port where one is written; None for a local model."""
-    url = url_of(spec)
-    return None if url is None else urlsplit(url).netloc
-
-
-def url_of(spec: BackendSpec) -> str | None:
-    """Tell the base address of a server, in which no secret can be; None for a local model."""
-    return None if spec.kind == LOCAL else spec.url or KINDS[spec.kind].url
 
 
 def next_step(tried: TriedBackend) -> str:

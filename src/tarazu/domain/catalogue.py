@@ -71,6 +71,14 @@ class Model(Struct, frozen=True, kw_only=True):
     timeout_s: float
     backends: tuple[BackendSpec, ...]
 
+    def named_backends(self) -> list[tuple[str, BackendSpec]]:
+        """List the backends with their names: the model's id, and the place in the file from 1 on."""
+        return [(f"{self.id}#{number}", spec) for number, spec in enumerate(self.backends, 1)]
+
+    def timeout_of(self, backend: BackendSpec) -> float:
+        """Tell how long, in seconds, one try at a backend may take at most."""
+        return min(backend.timeout_s or self.timeout_s, self.timeout_s)
+
 
 class Offer(Struct, frozen=True, kw_only=True):
     """What an account may use: model ids (or `*`) and requests a minute over all its keys together."""

@@ -1,7 +1,8 @@
 """The pool of each model in the catalogue."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tarazu.backends.health import unheard
 from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local import LocalAddress
@@ -30,12 +31,7 @@ def local_paths_of(model: Model) -> set[str | None]:
 
 def enabled_backends(model: Model) -> list[tuple[str, BackendSpec]]:
     """List the backends that may be asked, each with its name."""
-    return [(backend_name(model, number), spec) for number, spec in enumerate(model.backends, 1) if spec.enabled]
-
-
-def backend_name(model: Model, number: int) -> str:
-    """Name a backend by its place in the file, from 1 on, whoever else is enabled."""
-    return f"{model.id}#{number}"
+    return [(name, spec) for name, spec in model.named_backends() if spec.enabled]
 
 
 def make_backend(
@@ -56,12 +52,16 @@ class Pools(Mapping[str, Pool]):
     """The pools by model id.
 
     A model that is sold no longer keeps its pool: a request that was admitted a moment before may still come for it.
+    `on_change` is called when the health of a backend changes, and when a pool takes the place of another.
     """
 
-    def __init__(self, http: HttpClient, environ: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self, http: HttpClient, environ: Mapping[str, str], clock: Clock, on_change: Callable[[], None] = unheard
+    ) -> None:
         self._http = http
         self._environ = environ
         self._clock = clock
+        self._on_change = on_change
         self._made_of: dict[str, tuple[Model, list[Secrets], LocalAddresses]] = {}
         self._pools: dict[str, Pool] = {}
 
@@ -87,6 +87,7 @@ class Pools(Mapping[str, Pool]):
             if self._made_of.get(model.id) != (model, secrets, addresses):
                 self._pools[model.id] = self._make_pool(model, secrets, addresses)
                 self._made_of[model.id] = (model, secrets, addresses)
+                self._on_change()
 
     def _make_pool(self, model: Model, secrets: Sequence[Secrets], local_addresses: LocalAddresses) -> Pool:
         backends = [
@@ -96,7 +97,13 @@ class Pools(Mapping[str, Pool]):
             )
             for (name, spec), secret in zip(enabled_backends(model), secrets, strict=True)
         ]
-        return Pool(model.id, backends, timeout_s=model.timeout_s, max_output_tokens=model.max_output_tokens)
+        return Pool(
+            model.id,
+            backends,
+            timeout_s=model.timeout_s,
+            max_output_tokens=model.max_output_tokens,
+            on_change=self._on_change,
+        )
 
 
 def _place(spec: BackendSpec) -> Place:

@@ -18,7 +18,7 @@ from tarazu.domain.catalogue import LOCAL, BackendSpec, Model
 from tarazu.domain.prompt import ChatRequest, Message, Settings, capped
 from tarazu.service.configuration import read_secrets
 from tarazu.service.logs import without_logs
-from tarazu.service.pools import LocalAddresses, backend_name, make_backend
+from tarazu.service.pools import LocalAddresses, make_backend
 
 PROMPT = "Say hello in one short sentence."
 AT_ONCE_MAX = 16
@@ -71,12 +71,12 @@ async def try_backends(
     backends = [
         TriedBackend(
             model=model,
-            name=backend_name(model, number),
+            name=name,
             spec=spec,
-            timeout_s=timeout_s or min(spec.timeout_s or model.timeout_s, model.timeout_s),
+            timeout_s=timeout_s or model.timeout_of(spec),
         )
         for model in models
-        for number, spec in enumerate(model.backends, 1)
+        for name, spec in model.named_backends()
     ]
     servers, processes = asyncio.Semaphore(AT_ONCE_MAX), asyncio.Semaphore(1)
     with without_logs(), closing(HttpClient()) as http:
