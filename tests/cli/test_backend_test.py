@@ -1,6 +1,8 @@
 """`tarazu backend test`."""
 
 import json
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,15 @@ import pytest
 
 from tarazu.backends.port import Fault
 from tarazu.cli import backend_advice
+from tarazu.cli.running import EXIT_INTERRUPTED
 from tarazu.service.trying import NOT_LOADED, SECRET_MISSING
-from tests.cli.commands import Commands
+from tests.cli.commands import COMMAND, Commands, clean_environ
 from tests.support.backend import Behaviour, Exchange, ScriptedBackend, answers, completion, replies, stalls
 
 KEY = "sk-canary-7d31"
 PROMPT = "prompt-canary-2b90"
+END_TIMEOUT_S = 20
+"""Less than any of its time-outs."""
 CANARY = "canary-c55e"
 """What a server says with its refusals."""
 BACKEND = """
@@ -261,6 +266,21 @@ def test_a_local_model_that_cannot_be_loaded_is_told(tarazu: Commands, folder: P
     each = tried(tarazu)["small#1"]
     assert each["outcome"] == "not_loaded"
     assert "broken.gguf cannot be started" in each["advice"]
+
+
+def test_ctrl_c_ends_it_at_once(folder: Path, server: ScriptedBackend) -> None:
+    """Whatever hangs, a server as well as a model that is being loaded."""
+    server.behaviour = stalls
+    sell(folder, server, a=("slow",))
+    with (folder / "tarazu.toml").open("a") as file:
+        file.write('[[models."a".backends]]\nkind = "local"\n')
+    with subprocess.Popen(
+        [COMMAND, "backend", "test"], cwd=folder, env=clean_environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        server.wait_for_requests(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=END_TIMEOUT_S)
+    assert (process.returncode, out, err) == (EXIT_INTERRUPTED, b"", b"")
 
 
 def test_nothing_secret_is_printed(
