@@ -32,7 +32,7 @@ from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
-from tarazu.store import audit, idempotency, ledger, postgresql, restore, sqlite, sums
+from tarazu.store import audit, backend_rests, idempotency, ledger, postgresql, restore, sqlite, sums
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 
@@ -182,6 +182,7 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"| operations waiting for the books | {ledger.QUEUE_MAX:,} |",
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
+        f"| {backend_rests.RESTS_MAX:,}, once a second |",
         f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",

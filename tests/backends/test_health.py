@@ -11,6 +11,7 @@ from tarazu.backends.health import (
     REST_MIN_S,
     Health,
     HealthState,
+    Rest,
 )
 from tarazu.backends.port import BackendError, Fault, Remedy
 
@@ -130,3 +131,40 @@ def test_a_busy_backend_can_still_be_tripped() -> None:
     health.failed(BackendError(Fault.BUSY), 0.0, 0.0, is_trial=False)
     fail(health, at_s=5.0)
     assert health.state is HealthState.TRIPPED
+
+
+def test_a_rest_tells_since_when_the_backend_is_not_well() -> None:
+    """Since it was last trusted or free to be asked, however often the rest was prolonged; with the newest fault."""
+    health = make_health()
+    assert health.rest(0.0) is None
+    fail(health, at_s=5.0)
+    assert health.rest(5.5) == Rest(HealthState.TRIPPED, Fault.UNREACHABLE, 5.0, 6.0)
+    assert health.rest(6.0) is None
+    health.failed(BackendError(Fault.STATUS), 7.0, 7.0, is_trial=True)
+    assert health.rest(7.0) == Rest(HealthState.TRIPPED, Fault.STATUS, 5.0, 9.0)
+    health.succeeded(9.0, is_trial=True)
+    assert health.rest(9.0) is None
+    health.failed(BackendError(Fault.BUSY), 20.0, 20.0, is_trial=False)
+    health.failed(BackendError(Fault.BUSY), 20.5, 20.5, is_trial=False)
+    assert health.rest(20.5) == Rest(HealthState.BUSY, Fault.BUSY, 20.0, 20.5 + BUSY_REST_S)
+    health.failed(BackendError(Fault.BUSY), 99.0, 99.0, is_trial=False)
+    assert health.rest(99.0) == Rest(HealthState.BUSY, Fault.BUSY, 99.0, 99.0 + BUSY_REST_S)
+
+
+def test_whoever_listens_hears_of_each_change_and_of_nothing_else() -> None:
+    """A rest that begins or is prolonged, and the trust that comes back; not the tries that change nothing."""
+    heard: list[HealthState] = []
+    health = Health(lambda: 0.0, lambda: heard.append(health.state))
+    health.succeeded(0.0, is_trial=False)
+    fail(health, FAILURES_MAX - 1)
+    assert heard == []
+    fail(health, 1)
+    health.failed(DOWN, -1.0, 0.5, is_trial=False)
+    assert heard == [HealthState.TRIPPED]
+    try_again(health)
+    assert heard == [HealthState.TRIPPED] * 2
+    health.succeeded(health.rests_until_s, is_trial=True)
+    health.succeeded(health.rests_until_s, is_trial=False)
+    assert heard == [HealthState.TRIPPED, HealthState.TRIPPED, HealthState.READY]
+    health.failed(BackendError(Fault.BUSY), 50.0, 50.0, is_trial=False)
+    assert heard[3:] == [HealthState.BUSY]

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -235,6 +236,17 @@ def test_stop_while_loading_ends_the_process() -> None:
     models.stop()
     (model,) = models
     assert (model.state, model.process_id) == (State.STOPPED, None)
+
+
+def test_stop_while_loading_ends_the_wait_for_it() -> None:
+    """Whoever waits hears of it at once, not when the time to load is over."""
+    models = LocalModels([None])
+    models.start()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(models.wait_ready, READY_TIMEOUT_S)
+        models.stop()
+        with pytest.raises(LocalModelError, match="it was stopped"):
+            waiting.result(END_TIMEOUT_S)
 
 
 PARENT = """

@@ -11,6 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS = {
     "": ["audit", "chat", "check", "openapi", "serve"],
     "account": ["create", "list", "set", "show"],
+    "backend": ["list", "test"],
     "credit": ["add", "adjust", "history"],
     "db": ["backup", "restore", "upgrade"],
     "intake": ["resume", "status", "stop"],

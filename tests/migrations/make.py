@@ -86,6 +86,7 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
         clock.set(LEFT_AT)
         _ask(service, planned, mixed, payg)
         assert service.post(planned, BODY, idempotency_key="answered").status == http.client.OK
+        _tire(service, backend, planned)
         _kill_with_held(
             service,
             backend,
@@ -116,6 +117,14 @@ def _kill_with_held(service: ReleasedService, backend: ScriptedBackend, *calls: 
     for each in asked:
         with suppress(OSError, http.client.HTTPException):
             each.result()
+
+
+def _tire(service: ReleasedService, backend: ScriptedBackend, customer: Customer) -> None:
+    """Let a backend rest."""
+    backend.behaviour = answers(b"no", status=429, retry_after="300")
+    service.chat(customer, model="test/hasty")
+    backend.reset()
+    wait_until(lambda: bool(_look(service, rows_of)["backend_rests"]))
 
 
 def _states(service: ReleasedService) -> set[str]:

@@ -18,6 +18,7 @@ from tests.support.service import Customer, RunningService
 ROOT = Path(__file__).parents[2]
 COMMITS = {
     "0001": "22dd85da7f3c68ee86309dbc21b69226f80670f6",
+    "0002": "577c1a8913d7604b477e7808a9bab22d5d513fa5",
 }
 """Of each revision but the newest: the commit of a release that works with it."""
 

@@ -55,6 +55,8 @@ def test_kept_books_have_something_of_everything(kept: KeptBooks) -> None:
         assert {row[column] is None for row in tables["keys"]} == {True, False}
     assert {row["note"] for row in tables["topups"]} >= {None, "for February"}
     assert [row["stopped"] for row in tables["intake"]] == [1]
+    if "backend_rests" in tables:
+        assert {row["state"] for row in tables["backend_rests"]} == {"busy"}
     assert [table for table, found in tables.items() if not found] == []
 
 

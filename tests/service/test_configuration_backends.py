@@ -29,6 +29,7 @@ USE_ANOTHER_PLACE = (
         ('kind = "local"\nweight = 0', f"7: weight: {COUNT} 0"),
         ('kind = "local"\npriority = -1', "7: priority: expected an integer of at least 0, got -1"),
         ('kind = "local"\nmax_concurrency = 0', f"7: max_concurrency: {COUNT} 0"),
+        ('kind = "local"\nenabled = "no"', '7: enabled: expected true or false, got "no"'),
         ('kind = "local"\nmodle = "x"', "7: modle: unknown setting, did you mean model?"),
         ('kind = "local"\nurl = "http://x"', "7: url: a local model runs inside the service, leave url out"),
         (

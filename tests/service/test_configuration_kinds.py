@@ -48,6 +48,7 @@ timeout_s = 7.5
 weight = 2
 priority = 1
 max_concurrency = 3
+enabled = false
 """
     assert spec_of(tmp_path, text) == BackendSpec(
         kind="openai",
@@ -65,7 +66,17 @@ max_concurrency = 3
         weight=2,
         priority=1,
         max_concurrency=3,
+        enabled=False,
     )
+
+
+def test_a_backend_that_is_disabled_needs_no_key(tmp_path: Path) -> None:
+    """Nor a header's secret: it is not asked. Its settings are checked all the same."""
+    secrets = 'api_key_env = "NO_KEY"\nheaders_env = { "X-Gateway-Key" = "NO_GATEWAY" }\n'
+    assert not spec_of(tmp_path, f"{OPENAI}{secrets}enabled = false\n").enabled
+    wrong = problem_of(tmp_path, f'{OPENAI}{secrets}enabled = false\nkey_header = "no header"\n')
+    assert wrong.startswith("key_header: expected")
+    assert len(problems_of(tmp_path, OPENAI + secrets, ENVIRON)) == 2
 
 
 @pytest.mark.parametrize("kind", [kind for kind, dialect in KINDS.items() if dialect.url])

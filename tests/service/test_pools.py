@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tarazu.backends.http_client import HttpClient
 from tarazu.domain.catalogue import BackendSpec, Catalogue
-from tarazu.service.pools import Pools
+from tarazu.service.pools import Pools, local_paths
 from tests.support.values import Clock, make_catalogue, make_model
 
 SERVER = BackendSpec(kind="openai", url="http://127.0.0.1:1/v1", model="m")
@@ -58,3 +58,34 @@ def test_a_model_that_is_sold_no_longer_keeps_its_pool() -> None:
     assert pools["b"] is b
     pools.adopt(catalogue("a", "b"), {})
     assert pools["b"] is b
+
+
+def test_a_backend_that_is_disabled_is_in_no_pool() -> None:
+    """The others keep their names; its key is not read, nor its process started."""
+    off = BackendSpec(kind="openai", url="http://127.0.0.1:1/v1", model="m", api_key_env="NO_KEY", enabled=False)
+    local = BackendSpec(kind="local", enabled=False)
+    sold = catalogue("a", backends=(off, SERVER, local))
+    assert local_paths(sold) == set()
+    pools = Pools(HttpClient(), {}, Clock())
+    pools.adopt(sold, {})
+    assert [member.backend.name for member in pools["a"].members] == ["a#2"]
+
+
+def test_a_backend_that_is_enabled_again_gets_a_new_pool() -> None:
+    """A change of the switch is a change of the backends."""
+    pools = Pools(HttpClient(), {}, Clock())
+    pools.adopt(catalogue("a", backends=(SERVER, replace(SERVER, enabled=False))), {})
+    pools.adopt(catalogue("a", backends=(SERVER, SERVER)), {})
+    assert [member.backend.name for member in pools["a"].members] == ["a#1", "a#2"]
+
+
+def test_a_pool_that_takes_the_place_of_another_is_told_of() -> None:
+    """What was known of its backends' health is gone with the other one; a reload that changes nothing says nothing."""
+    changes: list[None] = []
+    pools = Pools(HttpClient(), {}, Clock(), on_change=lambda: changes.append(None))
+    pools.adopt(catalogue("a"), {})
+    changes.clear()
+    pools.adopt(catalogue("a"), {})
+    assert changes == []
+    pools.adopt(catalogue("a", timeout_s=7.0), {})
+    assert len(changes) == 1

@@ -32,6 +32,7 @@ TABLES = {
     "daily_usage",
     "idempotency_keys",
     "intake",
+    "backend_rests",
     "alembic_version",
 }
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from enum import StrEnum
 
-from tarazu.backends.port import BackendError, Remedy
+from msgspec import Struct
+
+from tarazu.backends.port import BackendError, Fault, Remedy
 
 FAILURES_MAX = 3
 """Failures in a row after which a backend is tripped."""
@@ -27,19 +29,36 @@ class HealthState(StrEnum):
     """It has failed too often. One request tries it after its rest; only when that succeeds is it trusted again."""
 
 
+class Rest(Struct, frozen=True):
+    """A backend is left alone, as `state` says why, since it was last well; `fault` is the newest one."""
+
+    state: HealthState
+    fault: Fault
+    since_s: float
+    until_s: float
+
+
+def unheard() -> None:
+    """Stand in for whoever wants to hear of changes."""
+
+
 class Health:
     """The health of one backend. Instants are seconds of a clock that never steps back.
 
-    `jitter` gives numbers from 0 to 1.
+    `jitter` gives numbers from 0 to 1. `on_change` is called when a rest begins or is prolonged, and when the backend
+    is trusted again.
     """
 
-    def __init__(self, jitter: Callable[[], float]) -> None:
+    def __init__(self, jitter: Callable[[], float], on_change: Callable[[], None] = unheard) -> None:
         self.state = HealthState.READY
         self.rests_until_s = 0.0
         self._jitter = jitter
         self._failures = 0
         self._rest_s = REST_MIN_S
         self._changed_at_s = float("-inf")
+        self._since_s = float("-inf")
+        self._fault: Fault | None = None
+        self._on_change = on_change
 
     def __repr__(self) -> str:
         return f"<Health {self.state}, {self._failures} failures>"
@@ -48,12 +67,21 @@ class Health:
         """Tell whether it is to be left alone now."""
         return self.state is not HealthState.READY and now_s < self.rests_until_s
 
+    def rest(self, now_s: float) -> Rest | None:
+        """Describe the rest that it is to be given now; None: none."""
+        if self._fault is None or not self.is_resting(now_s):
+            return None
+        return Rest(self.state, self._fault, self._since_s, self.rests_until_s)
+
     def succeeded(self, began_at_s: float, *, is_trial: bool) -> None:
         """Take note of a valid reply to a try, or of a refusal that was the request's own fault."""
         if self._is_news(began_at_s, is_trial=is_trial):
+            was_ready = self.state is HealthState.READY
             self.state = HealthState.READY
             self._failures = 0
             self._rest_s = REST_MIN_S
+            if not was_ready:
+                self._on_change()
 
     def failed(self, error: BackendError, began_at_s: float, now_s: float, *, is_trial: bool) -> None:
         """Take note of a failed try.
@@ -67,20 +95,24 @@ class Health:
             return
         elif error.fault.remedy is Remedy.WAIT:
             rest_s = BUSY_REST_S if error.retry_after_s is None else error.retry_after_s
-            self._rest(HealthState.BUSY, now_s, min(rest_s, BUSY_REST_MAX_S))
+            self._rest(HealthState.BUSY, error.fault, now_s, min(rest_s, BUSY_REST_MAX_S))
         else:
             self._failures += 1
             if is_trial or self._failures >= FAILURES_MAX:
-                self._trip(now_s)
+                self._trip(error.fault, now_s)
 
-    def _trip(self, now_s: float) -> None:
-        self._rest(HealthState.TRIPPED, now_s, self._rest_s * (1 - REST_JITTER * self._jitter()))
+    def _trip(self, fault: Fault, now_s: float) -> None:
+        self._rest(HealthState.TRIPPED, fault, now_s, self._rest_s * (1 - REST_JITTER * self._jitter()))
         self._rest_s = min(self._rest_s * 2, REST_MAX_S)
 
-    def _rest(self, state: HealthState, now_s: float, rest_s: float) -> None:
+    def _rest(self, state: HealthState, fault: Fault, now_s: float, rest_s: float) -> None:
+        if self.state is not HealthState.TRIPPED and not self.is_resting(now_s):
+            self._since_s = now_s
         self.state = state
+        self._fault = fault
         self.rests_until_s = now_s + rest_s
         self._changed_at_s = now_s
+        self._on_change()
 
     def _is_news(self, began_at_s: float, *, is_trial: bool) -> bool:
         return began_at_s >= self._changed_at_s and (is_trial or self.state is not HealthState.TRIPPED)

@@ -103,12 +103,16 @@ class LocalModel:
         """Return when the model can be asked.
 
         Raises:
-            LocalModelError: it could not be loaded, or not in time. It is tried again all the same, until `stop`.
+            LocalModelError: it could not be loaded, or not in time, or it was stopped. Unless that is so, it is tried
+                again all the same.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._state is State.READY or self._problem is not None, timeout_s)
+            self._changed.wait_for(
+                lambda: self._state in {State.READY, State.STOPPED} or self._problem is not None, timeout_s
+            )
             if self._state is not State.READY:
-                problem = self._problem or f"it is not loaded after {timeout_s:g} s"
+                stopped = self._state is State.STOPPED
+                problem = "it was stopped" if stopped else self._problem or f"it is not loaded after {timeout_s:g} s"
                 raise LocalModelError(f"The model {self._order.path} cannot be started: {problem}.")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:

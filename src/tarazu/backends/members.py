@@ -5,7 +5,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from tarazu.backends.health import Health, HealthState
+from tarazu.backends.health import Health, HealthState, unheard
 from tarazu.backends.port import Backend
 
 
@@ -37,10 +37,16 @@ class Standing(Enum):
 class Member:
     """One backend of a pool: its place, its health, and how many requests are with it."""
 
-    def __init__(self, backend: Backend, place: Place, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        place: Place,
+        jitter: Callable[[], float],
+        on_change: Callable[[], None] = unheard,
+    ) -> None:
         self.backend = backend
         self.place = place
-        self.health = Health(jitter)
+        self.health = Health(jitter, on_change)
         self.in_flight = 0
         self.trials = 0
         """So many requests are with it to see whether it is well again: one, unless there is no other backend."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from msgspec import Struct
 
-from tarazu.backends.health import HealthState
+from tarazu.backends.health import HealthState, Rest, unheard
 from tarazu.backends.members import Member, Members, Place
 from tarazu.backends.port import Backend, BackendError, Fault, Remedy, Reply
 from tarazu.backends.turns import NobodyError, Turn, Turns
@@ -45,7 +45,10 @@ class PoolError(Exception):
 
 
 class Pool:
-    """The backends of one model. `jitter` gives numbers from 0 to 1."""
+    """The backends of one model.
+
+    `jitter` gives numbers from 0 to 1. `on_change` is called when the health of one of them changes.
+    """
 
     def __init__(
         self,
@@ -55,8 +58,9 @@ class Pool:
         timeout_s: float,
         max_output_tokens: int | None = None,
         jitter: Callable[[], float] = random.random,
+        on_change: Callable[[], None] = unheard,
     ) -> None:
-        self.members = Members([Member(backend, place, jitter) for backend, place in backends])
+        self.members = Members([Member(backend, place, jitter, on_change) for backend, place in backends])
         self._model_id = model_id
         self._turns = Turns(self.members)
         self._timeout_s = timeout_s
@@ -71,12 +75,17 @@ class Pool:
 
     @property
     def available(self) -> bool:
-        """Tell whether there is a backend that may be well: False while all are tripped and rest."""
+        """Tell whether there is a backend that may be well: False while all are tripped and rest, and without any."""
         now_s = asyncio.get_running_loop().time()
         return any(
             member.health.state is not HealthState.TRIPPED or not member.health.is_resting(now_s)
             for member in self.members
         )
+
+    def rests(self, now_s: float) -> list[tuple[str, Rest]]:
+        """List the backends that rest now, by name."""
+        found = ((member.backend.name, member.health.rest(now_s)) for member in self.members)
+        return [(name, rest) for name, rest in found if rest is not None]
 
     async def ask(self, request: ChatRequest) -> PoolReply:
         """Get a reply from the first backend that has one, all within the model's time-out.

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from cyclopts import App
 
 from tarazu.cli.account import account_app
+from tarazu.cli.backend import backend_app
 from tarazu.cli.chat import chat
 from tarazu.cli.credit import credit_app
 from tarazu.cli.database import database_app
@@ -29,6 +30,18 @@ app = App(
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
 )
-for command in (serve, check, database_app, audit, openapi, account_app, key_app, credit_app, intake_app, chat):
+for command in (
+    serve,
+    check,
+    database_app,
+    audit,
+    openapi,
+    backend_app,
+    account_app,
+    key_app,
+    credit_app,
+    intake_app,
+    chat,
+):
     app.command(command)
 app["chat"].usage = "tarazu chat [OPTIONS] [PROMPT]"

@@ -1,18 +1,21 @@
 """The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from tarazu.cli.servers import host_of, model_of, url_of
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
-from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
 from tarazu.domain.credits import quota_limit, quota_remaining
 
 if TYPE_CHECKING:
     from tarazu.service.crediting import CreditHistory
     from tarazu.service.provisioning import IssuedKey
     from tarazu.store.adjustments import Adjustment
+    from tarazu.store.backend_rests import BackendRest
     from tarazu.store.topups import Topup
 
 
@@ -285,6 +288,96 @@ class CheckDocument(Struct, frozen=True, kw_only=True):
     plans: tuple[PlanDocument, ...] = ()
     models: tuple[ModelDocument, ...] = ()
     problems: tuple[ProblemDocument, ...] = ()
+
+
+class BackendRestDocument(Struct, frozen=True, kw_only=True):
+    """A process of the service leaves a backend alone, since it was last well and until it may be tried again.
+
+    `process` is its machine, its number there, and random characters; `state` is "busy" or "tripped".
+    """
+
+    process: str
+    state: str
+    fault: str
+    since: str
+    until: str
+
+
+class BackendDocument(Struct, frozen=True, kw_only=True):
+    """A backend as the configuration has it. `health` is "ready", "busy", "tripped" or "disabled".
+
+    `url` and `host` are None for a local model. `timeout_s` is what one try may take. `rests` are those of all
+    processes that leave it alone now.
+    """
+
+    model: str
+    backend: str
+    kind: str
+    url: str | None
+    host: str | None
+    server_model: str | None
+    priority: int
+    weight: int
+    max_concurrency: int | None
+    timeout_s: float
+    health: str
+    rests: tuple[BackendRestDocument, ...]
+
+    @classmethod
+    def of(cls, model: Model, name: str, spec: BackendSpec, rests: Sequence["BackendRest"]) -> "BackendDocument":
+        """Describe a backend, and its rests."""
+        return cls(
+            model=model.id,
+            backend=name,
+            kind=spec.kind,
+            url=url_of(spec),
+            host=host_of(spec),
+            server_model=model_of(spec),
+            priority=spec.priority,
+            weight=spec.weight,
+            max_concurrency=spec.max_concurrency,
+            timeout_s=model.timeout_of(spec),
+            health=_health(spec, rests),
+            rests=tuple(
+                BackendRestDocument(
+                    process=rest.process_id,
+                    state=rest.state,
+                    fault=rest.fault,
+                    since=iso_time(rest.since_ms),
+                    until=iso_time(rest.until_ms),
+                )
+                for rest in rests
+                if spec.enabled
+            ),
+        )
+
+
+class TriedBackendDocument(Struct, frozen=True, kw_only=True):
+    """What came of asking one backend: `outcome` is "ok", "disabled", or why there is no reply, with what to do then.
+
+    `reply` is the beginning of the reply; `load_s` is of a local model, which is loaded for it.
+    """
+
+    model: str
+    backend: str
+    kind: str
+    server_model: str | None
+    outcome: str
+    detail: str | None
+    load_s: float | None
+    seconds: float | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    reply: str | None
+    advice: str | None
+
+
+def _health(spec: BackendSpec, rests: Sequence["BackendRest"]) -> str:
+    """Sum up what the processes say: one that has tripped it says more than one that found it busy."""
+    if not spec.enabled:
+        return "disabled"
+    states = {rest.state for rest in rests}
+    return next((state for state in ("tripped", "busy") if state in states), "ready")
 
 
 def _time(instant_ms: int | None) -> str | None:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
+import msgspec
 from cyclopts import App, Group, Parameter, Token
 
 from tarazu.cli.durations import duration_s
+from tarazu.cli.errors import UsageError
 from tarazu.service.configuration import ServerSettings
 
 DEFAULT_URL = ServerSettings().base_url
@@ -51,6 +53,19 @@ def whole_number(_type: Any, tokens: Sequence[Token]) -> int:
     if _WHOLE_NUMBER.fullmatch(text) is None:
         raise ValueError(f"expected a whole number, got {text!r}")
     return int(text)
+
+
+def checked_setting(option: str, value: object, kind: Any) -> Any:
+    """Hold an option to what the configuration allows of the same setting.
+
+    Raises:
+        UsageError: it allows no such value.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        meta = next(part for part in get_args(kind) if isinstance(part, msgspec.Meta))
+        raise UsageError(f"{option}: expected {meta.description}, got {value!r}.") from None
 
 
 def _duration_s(_type: Any, tokens: Sequence[Token]) -> int:

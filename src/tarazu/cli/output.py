@@ -121,9 +121,9 @@ def shown(value: object) -> str:
             return str(value)
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, plural: str | None = None) -> str:
     """Write a number of things: 1 credit, 2,000 credits."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def printable(text: str) -> str:

@@ -3,17 +3,16 @@
 # ruff: noqa: PLC0415 - the server is loaded only by the command that runs it
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 from cyclopts import Parameter
 from msgspec.structs import replace
 
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_books, open_provisioning, read_configuration
-from tarazu.cli.errors import CommandError, UsageError
+from tarazu.cli.errors import CommandError
 from tarazu.cli.greeting import demo_greeting, greeting
-from tarazu.cli.options import ConfigPath, number_option
+from tarazu.cli.options import ConfigPath, checked_setting, number_option
 from tarazu.cli.output import say, say_aside
 from tarazu.cli.program import command_line
 
@@ -78,19 +77,10 @@ def _overridden(
 
     return replace(
         server,
-        host=server.host if host is None else _checked("--host", host, Host),
-        port=server.port if port is None else _checked("--port", port, Port),
-        workers=server.workers if workers is None else _checked("--workers", workers, Workers),
+        host=server.host if host is None else checked_setting("--host", host, Host),
+        port=server.port if port is None else checked_setting("--port", port, Port),
+        workers=server.workers if workers is None else checked_setting("--workers", workers, Workers),
     )
-
-
-def _checked(option: str, value: object, kind: Any) -> Any:
-    """Hold an option to what the configuration allows of the same setting."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        meta = next(part for part in get_args(kind) if isinstance(part, msgspec.Meta))
-        raise UsageError(f"{option}: expected {meta.description}, got {value!r}.") from None
 
 
 def _greeting(configuration: "Configuration", base_url: str, config: Path | None) -> str:

@@ -24,6 +24,7 @@ class BackendSpec(Struct, frozen=True, kw_only=True):
     - `omit`: settings of a request that are not sent. `rename`: the server's own names for some of them.
     - `timeout_s`: how long one try may take; None: as long as the model's own time-out.
     - `priority`: 0 is asked first.
+    - `enabled`: False is never asked.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class BackendSpec(Struct, frozen=True, kw_only=True):
     weight: int = 1
     priority: int = 0
     max_concurrency: int | None = None
+    enabled: bool = True
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,14 @@ class Model(Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None
     timeout_s: float
     backends: tuple[BackendSpec, ...]
+
+    def named_backends(self) -> list[tuple[str, BackendSpec]]:
+        """List the backends with their names: the model's id, and the place in the file from 1 on."""
+        return [(f"{self.id}#{number}", spec) for number, spec in enumerate(self.backends, 1)]
+
+    def timeout_of(self, backend: BackendSpec) -> float:
+        """Tell how long, in seconds, one try at a backend may take at most."""
+        return min(backend.timeout_s or self.timeout_s, self.timeout_s)
 
 
 class Offer(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Make the identifiers of what is in the books: random, and for requests in the order of their time."""
 
 import os
+import socket
 
 from tarazu.domain.keys import base62
 
@@ -8,6 +9,7 @@ ACCOUNT_PREFIX = "acc_"
 COMPLETION_PREFIX = "chatcmpl_"
 TOPUP_PREFIX = "top_"
 ADJUSTMENT_PREFIX = "adj_"
+HOST_CHARACTERS_MAX = 64
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
 RANDOM_BYTES = 10
@@ -32,6 +34,11 @@ def new_adjustment_id() -> str:
 def new_completion_id(at_ms: int) -> str:
     """Make a completion id: `chatcmpl_`, 9 characters that sort by time, 14 random ones."""
     return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
+
+
+def new_process_id() -> str:
+    """Name this process: its machine, its number there, and 14 random characters, since containers may share both."""
+    return f"{socket.gethostname()[:HOST_CHARACTERS_MAX]}:{os.getpid()}:{_random()}"
 
 
 def _random() -> str:

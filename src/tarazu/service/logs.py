@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TextIO, cast
 
 import structlog
@@ -41,3 +42,14 @@ def configure_logs() -> None:
         logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Unfailing(sys.stderr))),
         cache_logger_on_first_use=True,
     )
+
+
+@contextmanager
+def without_logs() -> Iterator[None]:
+    """Say nothing while the block runs: for a command that tells a person all that there is in its own words."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)

@@ -1,9 +1,10 @@
 """The pool of each model in the catalogue."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
+from tarazu.backends.health import unheard
 from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local import LocalAddress
@@ -26,14 +27,33 @@ def local_paths(catalogue: Catalogue) -> set[str | None]:
 
 
 def local_paths_of(model: Model) -> set[str | None]:
-    """Name the GGUF files of one model's local backends."""
-    return {spec.model for spec in model.backends if spec.kind == LOCAL}
+    """Name the GGUF files of one model's local backends that are enabled."""
+    return {spec.model for _, spec in enabled_backends(model) if spec.kind == LOCAL}
+
+
+def enabled_backends(model: Model) -> list[tuple[str, BackendSpec]]:
+    """List the backends that may be asked, each with its name."""
+    return [(name, spec) for name, spec in model.named_backends() if spec.enabled]
+
+
+def make_backend(
+    http: HttpClient, spec: BackendSpec, clock: Clock, *, name: str, secrets: Secrets, local_addresses: LocalAddresses
+) -> Backend:
+    """Make what asks one server.
+
+    Raises:
+        OSError: the `ca_file` is gone; loading the configuration has checked it.
+    """
+    if spec.kind == LOCAL:
+        address = local_addresses[spec.model]
+        return LocalBackend(http, clock, name=name, url=address.url, api_key=address.api_key)
+    return HttpBackend(http, spec, clock, name=name, secrets=secrets)
 
 
 class _Parts(Struct, frozen=True, kw_only=True):
     """All that a pool is made of. A change of anything else, such as a price, leaves it as it is."""
 
-    backends: tuple[BackendSpec, ...]
+    backends: list[tuple[str, BackendSpec]]
     timeout_s: float
     max_output_tokens: int | None
     secrets: list[Secrets]
@@ -44,12 +64,16 @@ class Pools(Mapping[str, Pool]):
     """The pools by model id.
 
     A model that is sold no longer keeps its pool: a request that was admitted a moment before may still come for it.
+    `on_change` is called when the health of a backend changes, and when a pool takes the place of another.
     """
 
-    def __init__(self, http: HttpClient, environ: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self, http: HttpClient, environ: Mapping[str, str], clock: Clock, on_change: Callable[[], None] = unheard
+    ) -> None:
         self._http = http
         self._environ = environ
         self._clock = clock
+        self._on_change = on_change
         self._made_of: dict[str, _Parts] = {}
         self._pools: dict[str, Pool] = {}
 
@@ -75,33 +99,41 @@ class Pools(Mapping[str, Pool]):
             parts = self._parts(model, local_addresses)
             if self._made_of.get(model.id) != parts:
                 made[model.id], made_of[model.id] = self._make_pool(model.id, parts), parts
-        self._pools |= made
-        self._made_of |= made_of
+        if made:
+            self._pools |= made
+            self._made_of |= made_of
+            self._on_change()
 
     def _parts(self, model: Model, local_addresses: LocalAddresses) -> _Parts:
-        for spec in model.backends:
+        backends = enabled_backends(model)
+        for _, spec in backends:
             if spec.ca_file is not None:
                 self._http.trust(spec.ca_file)
         return _Parts(
-            backends=model.backends,
+            backends=backends,
             timeout_s=model.timeout_s,
             max_output_tokens=model.max_output_tokens,
-            secrets=[read_secrets(spec, self._environ) for spec in model.backends],
+            secrets=[read_secrets(spec, self._environ) for _, spec in backends],
             local_addresses={path: local_addresses[path] for path in local_paths_of(model)},
         )
 
     def _make_pool(self, model_id: str, parts: _Parts) -> Pool:
-        backends: list[tuple[Backend, Place]] = []
-        for number, (spec, secrets) in enumerate(zip(parts.backends, parts.secrets, strict=True), 1):
-            name = f"{model_id}#{number}"
-            backend: Backend
-            if spec.kind == LOCAL:
-                address = parts.local_addresses[spec.model]
-                backend = LocalBackend(self._http, self._clock, name=name, url=address.url, api_key=address.api_key)
-            else:
-                backend = HttpBackend(self._http, spec, self._clock, name=name, secrets=secrets)
-            backends.append((backend, _place(spec)))
-        return Pool(model_id, backends, timeout_s=parts.timeout_s, max_output_tokens=parts.max_output_tokens)
+        backends = [
+            (
+                make_backend(
+                    self._http, spec, self._clock, name=name, secrets=secrets, local_addresses=parts.local_addresses
+                ),
+                _place(spec),
+            )
+            for (name, spec), secrets in zip(parts.backends, parts.secrets, strict=True)
+        ]
+        return Pool(
+            model_id,
+            backends,
+            timeout_s=parts.timeout_s,
+            max_output_tokens=parts.max_output_tokens,
+            on_change=self._on_change,
+        )
 
 
 def _place(spec: BackendSpec) -> Place:

@@ -14,7 +14,9 @@ from tarazu.service.books import open_books
 from tarazu.service.broadcast import Channel, follow
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
+from tarazu.service.identifiers import new_process_id
 from tarazu.service.pools import LocalAddresses, Pools
+from tarazu.service.resting import tell_rests
 from tarazu.service.upkeep import keep_up
 from tarazu.store.ledger import Ledger
 
@@ -47,7 +49,8 @@ class Service:
         self._channel = setup.channel
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
-        self.pools = Pools(self._http, environ, self.clock)
+        self._rests_changed = asyncio.Event()
+        self.pools = Pools(self._http, environ, self.clock, on_change=self._rests_changed.set)
         self.pools.adopt(configuration.catalogue, setup.local_addresses)
         self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
         self.completions = Completions(
@@ -57,13 +60,17 @@ class Service:
     async def start(self) -> None:
         """Begin to work on the books, and to follow changes of the configuration."""
         self.ledger.start()
-        self._upkeep = asyncio.create_task(keep_up(self.ledger))
+        self._background = [
+            asyncio.create_task(keep_up(self.ledger)),
+            asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
+        ]
         if self._channel is not None:
             self._follow(self._channel)
 
     async def stop(self) -> None:
         """Finish what waits for the books, and close all connections."""
-        self._upkeep.cancel()
+        for task in self._background:
+            task.cancel()
         await self.ledger.stop()
         self._http.close()
         self._engine.dispose()

@@ -4,7 +4,7 @@ from sqlalchemy import Engine, inspect, text
 
 from tarazu.store.engine import transaction
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest of the migrations."""
 
 

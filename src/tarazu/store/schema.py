@@ -170,3 +170,17 @@ intake = Table(
     CheckConstraint("retry_after_s >= 1", name="retry_after_s"),
 )
 """One row: the operator's switch."""
+
+backend_rests = Table(
+    "backend_rests",
+    metadata,
+    Column("process_id", String, primary_key=True),
+    Column("backend", String, primary_key=True),
+    Column("model_id", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("fault", String, nullable=False),
+    Column("since_ms", BigInteger, nullable=False),
+    Column("until_ms", BigInteger, nullable=False),
+    CheckConstraint("state IN ('busy', 'tripped')", name="state"),
+)
+"""The backends that rest, as each process sees them: for operators to look at. A row means nothing after `until_ms`."""

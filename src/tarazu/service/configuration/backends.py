@@ -60,6 +60,7 @@ def _remote(
         weight=section.weight,
         priority=section.priority,
         max_concurrency=section.max_concurrency,
+        enabled=section.enabled,
     )
 
 
@@ -90,6 +91,7 @@ def _local(
         weight=section.weight,
         priority=section.priority,
         max_concurrency=section.max_concurrency,
+        enabled=section.enabled,
     )
 
 

@@ -40,6 +40,7 @@ Credits = Annotated[
     ),
 ]
 Count = Annotated[int, Meta(ge=1, le=COUNT_MAX, description="an integer of at least 1", extra=_COUNT_TOO_LARGE)]
+Switch = Annotated[bool, Meta(description="true or false")]
 Priority = Annotated[int, Meta(ge=0, le=COUNT_MAX, description="an integer of at least 0", extra=_COUNT_TOO_LARGE)]
 Workers = Annotated[int, Meta(ge=1, le=WORKERS_MAX, description=f"an integer from 1 to {WORKERS_MAX}")]
 Port = Annotated[int, Meta(ge=0, le=PORT_MAX, description=f"a port from 0 (any free one) to {PORT_MAX}")]
@@ -211,6 +212,7 @@ class BackendSection(Struct, frozen=True):
     weight: Count = 1
     priority: Priority = 0
     max_concurrency: Count | None = None
+    enabled: Switch = True
 
 
 SECTIONS: dict[str, type[Struct]] = {

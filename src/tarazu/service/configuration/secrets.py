@@ -22,11 +22,11 @@ class _SecretError(Exception):
 
 
 def check_secrets(section: BackendSection, key: KeyPath, surroundings: Surroundings, findings: Findings) -> None:
-    """Note every secret that is not where the backend says."""
+    """Note every secret that is not where the backend says; one that is not asked needs none."""
     if section.api_key_env is not None and section.api_key_file is not None:
         findings.add((*key, "api_key_file"), "the key has one place, leave out this or api_key_env")
     environ = surroundings.secrets
-    if environ is None:
+    if environ is None or not section.enabled:
         return
     try:
         if section.api_key_env is not None:
