@@ -8,6 +8,7 @@ from msgspec import Struct
 from tarazu.domain.accounts import AccountStatus
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import RunningService
+from tests.support.windows import wait_for_room_in_minute
 
 HELLO = ({"role": "user", "content": "Hello"},)
 
@@ -70,7 +71,8 @@ def _no_messages(service: RunningService, _backend: ScriptedBackend) -> Call:
 
 def _too_many(service: RunningService, _backend: ScriptedBackend) -> Call:
     customer = service.customer(plan="narrow")
-    for _ in range(2 * 3):  # a window may turn once in between
+    wait_for_room_in_minute(20)  # the client's process takes a while to start
+    for _ in range(3):
         service.chat(customer)
     return Call(api_key=customer.secret)
 
