@@ -74,7 +74,7 @@ def test_a_call_of_a_client_that_has_left_ends_at_the_backend_in_time(
         with Wire(service.port) as wire:
             _ask(wire, service.customer(), kind)
             backend.wait_for_requests(1)
-        begin_s = time.monotonic()
+            begin_s = time.monotonic()
         backend.wait_for_leaving()
         return time.monotonic() - begin_s
 

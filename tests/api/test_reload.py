@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from functools import partial
@@ -21,6 +22,16 @@ MANY = 24
 """Connections enough that every worker gets some."""
 RELOADS = 10
 DEARER = CATALOGUE.replace("credits = 1\npayg_amount = 150", "credits = 7\npayg_amount = 150")
+NARROW = """
+[models."narrow"]
+credits = 1
+timeout_s = 60
+[[models."narrow".backends]]
+kind = "openai"
+url = "BACKEND/old"
+model = "m"
+max_concurrency = 1
+"""
 LOCAL = """
 [models."embedded"]
 credits = 1
@@ -33,6 +44,7 @@ kind = "local"
 def service(backend: ScriptedBackend, tmp_path: Any) -> Any:
     """A service of two workers, for each test its own: what is sold is changed."""
     with checked(RunningService(tmp_path, backend.url, server=f"workers = {WORKERS}")) as running:
+        wait_until(lambda: reload(running)["workers"] == WORKERS)  # the first may answer before the others have started
         yield running
 
 
@@ -53,7 +65,7 @@ def reload(service: RunningService, *, outcome: str = "configuration_reloaded") 
 def rewrite(service: RunningService, backend: ScriptedBackend, catalogue: str) -> None:
     """Put another catalogue into the configuration; [server] and [database] stay."""
     head = service.config.read_text().split("[billing]")[0]
-    service.config.write_text(head + catalogue.strip().replace('"BACKEND"', f'"{backend.url}"'))
+    service.config.write_text(head + re.sub(r'"BACKEND(?=["/])', f'"{backend.url}', catalogue.strip()))
 
 
 def prices(service: RunningService, customer: Customer) -> set[int]:
@@ -112,6 +124,24 @@ def test_a_request_on_its_way_ends_as_it_began(service: RunningService, backend:
         reload(service)
         assert_domain_error(service.chat(customer, model="test/two"), 404, "model_not_found")
     assert_paid(asked.result(), 2, "plan")
+
+
+def test_requests_in_line_are_served_by_the_backends_that_they_wait_for(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """The model gets others meanwhile, and their requests do not wait behind them."""
+    customer = service.customer()
+    rewrite(service, backend, CATALOGUE + NARROW)
+    reload(service)
+    with held(backend, *[partial(service.chat, customer, model="narrow")] * MANY, admitted=1) as asked:
+        wait_until(lambda: look(service, "SELECT count(*) FROM requests WHERE state = 'held'") == [(MANY,)])
+        rewrite(service, backend, CATALOGUE + NARROW.replace("/old", "/new"))
+        reload(service)
+        backend.hold("Hello")
+        assert service.chat(customer, "Are you new?", model="narrow").status == 200
+        assert backend.received[-1].path == "/v1/new/chat/completions"
+    assert {future.result().status for future in asked} == {200}
+    assert [received.path for received in backend.received].count("/v1/old/chat/completions") == MANY
 
 
 def test_a_bad_configuration_is_refused_and_the_old_one_stays(

@@ -20,6 +20,9 @@ from tarazu.service.resting import tell_rests
 from tarazu.service.upkeep import keep_up
 from tarazu.store.ledger import Ledger
 
+NEWEST_TIMEOUT_S = 10.0
+"""For so long a worker that starts waits to hear by what it is to serve."""
+
 log = structlog.get_logger()
 
 
@@ -58,14 +61,14 @@ class Service:
         )
 
     async def start(self) -> None:
-        """Begin to work on the books, and to follow changes of the configuration."""
+        """Begin to work on the books, and to follow changes of the configuration, from the newest on."""
         self.ledger.start()
         self._background = [
             asyncio.create_task(keep_up(self.ledger)),
             asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
         ]
         if self._channel is not None:
-            self._follow(self._channel)
+            await self._follow(self._channel)
 
     async def stop(self) -> None:
         """Finish what waits for the books, and close all connections."""
@@ -84,10 +87,13 @@ class Service:
         self.pools.adopt(catalogue, setup.local_addresses)
         self.ledger.catalogue = catalogue
 
-    def _follow(self, channel: Channel) -> None:
+    async def _follow(self, channel: Channel) -> None:
+        """Follow, and wait for the newest: a worker that starts late must not begin with what was sold long ago."""
         loop = asyncio.get_running_loop()
+        is_told = asyncio.Event()
 
         async def adopt(setup: Setup) -> None:
+            is_told.set()
             self.adopt(setup)
 
         def take(setup: Setup) -> bool:
@@ -99,3 +105,8 @@ class Service:
             return True
 
         threading.Thread(target=follow, args=(channel, take), name="follow", daemon=True).start()
+        try:
+            async with asyncio.timeout(NEWEST_TIMEOUT_S):
+                await is_told.wait()
+        except TimeoutError:
+            log.warning("newest_configuration_unknown", waited_s=NEWEST_TIMEOUT_S)
