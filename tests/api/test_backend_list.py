@@ -34,8 +34,6 @@ url = "BACKEND"
 model = "first"
 """
 WORKERS = 2
-MANY = 24
-"""Connections enough that every worker gets some."""
 WAIT_S = 30
 
 
@@ -71,9 +69,12 @@ def test_a_backend_is_told_to_rest_in_all_processes_that_leave_it_alone(
     customer = service.customer()
     backend.behaviour = answers(b"", status=429, retry_after="200")
     before = datetime.fromisoformat(iso_time(service.clock()))
-    for _ in range(MANY):
-        service.chat(customer, model="test/hasty")
-    wait_until(lambda: resting(service, "busy") == WORKERS)
+
+    def are_busy() -> bool:
+        service.chat(customer, model="test/hasty")  # over a connection of its own: by and by each worker gets one
+        return resting(service, "busy") == WORKERS
+
+    wait_until(are_busy, timeout_s=WAIT_S)
     found = listed(service)
     assert {name: each["health"] for name, each in found.items() if each["health"] != "ready"} == {
         "test/hasty#1": "busy",
@@ -85,11 +86,11 @@ def test_a_backend_is_told_to_rest_in_all_processes_that_leave_it_alone(
     for rest in rests:
         since, until = datetime.fromisoformat(rest["since"]), datetime.fromisoformat(rest["until"])
         assert before - timedelta(seconds=1) <= since
-        assert until - since == timedelta(seconds=200)
+        assert abs(until - since - timedelta(seconds=200)) <= timedelta(seconds=1)  # each is cut to whole seconds
 
 
-def test_a_backend_that_is_trusted_again_is_ready_at_once(service: RunningService, backend: ScriptedBackend) -> None:
-    """Long before its rest would have been over."""
+def test_a_backend_that_is_trusted_again_is_ready(service: RunningService, backend: ScriptedBackend) -> None:
+    """Once every process that left it alone has had a reply from it."""
     customer = service.customer()
     backend.behaviour = answers(b"", status=500)
 

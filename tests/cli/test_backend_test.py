@@ -204,6 +204,30 @@ def test_each_fault_comes_with_the_next_step(
     assert f"a#1: {each['advice']}" in tarazu("backend", "test").out.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ('api_key_file = "key"\n', "Check what is in the file that api_key_file names."),
+        ('headers_env = { "X-Gateway-Key" = "CANARY_KEY" }\n', "It does not take the secrets that headers_env names."),
+        ("", "It wants a key."),
+    ],
+)
+def test_a_key_that_is_refused_is_told_with_its_place(
+    tarazu: Commands,
+    folder: Path,
+    server: ScriptedBackend,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    advice: str,
+) -> None:
+    """The operator is sent where it is, or to where one belongs."""
+    monkeypatch.setenv("CANARY_KEY", KEY)
+    (folder / "key").write_text(KEY)
+    server.behaviour = answers(b"", status=403)
+    sell(folder, server, settings, a=("at",))
+    assert advice in tried(tarazu)["a#1"]["advice"]
+
+
 def test_every_outcome_that_is_a_failure_has_its_advice() -> None:
     """A new fault must come with the next step."""
     with_own = {Fault.KEY_REFUSED.word, Fault.STATUS.word}

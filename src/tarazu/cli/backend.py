@@ -54,7 +54,7 @@ _TEST_COLUMNS = (
 def list_(model: ModelId = None, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """List the backends in the order in which they are asked.
 
-    With the health that the running services see: ready; busy or tripped, which is
+    With their health as the running services see it: ready; busy or tripped, and so
     left alone for a while; or disabled in the configuration. It asks no backend.
 
     For example:
@@ -118,6 +118,10 @@ def ask(
     else:
         _print_tried(tried)
     return EXIT_FAILED if any(each.failed for each in tried) else 0
+
+
+for _name in ("list", "test"):
+    backend_app[_name].usage = f"tarazu backend {_name} [OPTIONS] [MODEL]"
 
 
 def _print_list(documents: "list[BackendDocument]") -> None:

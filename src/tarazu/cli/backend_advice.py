@@ -57,6 +57,8 @@ def _key_step(spec: BackendSpec, detail: str) -> str:
         return f"It does not take the key. Check the environment variable {spec.api_key_env}, as named by api_key_env."
     if spec.api_key_file is not None:
         return "It does not take the key. Check what is in the file that api_key_file names."
+    if spec.headers_env:
+        return "It does not take the secrets that headers_env names. Check those environment variables."
     return "It wants a key. Name the variable that holds it with api_key_env, or the file with api_key_file."
 
 

@@ -13,7 +13,7 @@ FORGOTTEN_AFTER_MS = 3_600_000
 """A row that has meant nothing for so long is of a process that has died: each process takes its own away."""
 FORGOTTEN_MAX = 1_000
 
-_OLD = select(backend_rests.c.process_id, backend_rests.c.backend)
+_KEY = (backend_rests.c.process_id, backend_rests.c.backend)
 
 
 class BackendRest(Struct, frozen=True, kw_only=True):
@@ -39,13 +39,12 @@ def write_rests(connection: Connection, process_id: str, rests: Sequence[Backend
         connection.execute(insert(backend_rests), rows)
     # Rows that another process is taking away in this moment are left to it, so that nobody waits.
     old = (
-        _OLD.where(backend_rests.c.until_ms < now_ms - FORGOTTEN_AFTER_MS)
+        select(*_KEY)
+        .where(backend_rests.c.until_ms < now_ms - FORGOTTEN_AFTER_MS)
         .limit(FORGOTTEN_MAX)
         .with_for_update(skip_locked=True)
     )
-    connection.execute(
-        delete(backend_rests).where(tuple_(backend_rests.c.process_id, backend_rests.c.backend).in_(old))
-    )
+    connection.execute(delete(backend_rests).where(tuple_(*_KEY).in_(old)))
 
 
 def read_rests(connection: Connection, now_ms: int) -> list[BackendRest]:
@@ -53,6 +52,6 @@ def read_rests(connection: Connection, now_ms: int) -> list[BackendRest]:
     found = connection.execute(
         select(*(backend_rests.c[name] for name in BackendRest.__struct_fields__))
         .where(backend_rests.c.until_ms > now_ms)
-        .order_by(backend_rests.c.process_id, backend_rests.c.backend)
+        .order_by(*_KEY)
     )
     return [BackendRest(**row) for row in found.mappings()]
