@@ -6,21 +6,13 @@ from sqlalchemy.exc import IntegrityError
 from tarazu.store.accounts import BalanceError
 from tarazu.store.adjustments import Adjustment, find_adjustment, insert_adjustment
 from tarazu.store.engine import transaction
-from tests.support.books import Books, make_topup
-from tests.support.values import NOON_MS, make_account
+from tests.support.books import Books, make_adjustment, make_topup
+from tests.support.values import make_account
 
 
 def adjust(books: Books, credits_: int, *, id_: str = "adj_1", reference: str | None = None) -> Adjustment:
     """Adjust the balance of acc_1."""
-    adjustment = Adjustment(
-        id=id_,
-        account_id="acc_1",
-        credits=credits_,
-        reason="a correction",
-        reference=reference,
-        made_by="tests",
-        created_at_ms=NOON_MS,
-    )
+    adjustment = make_adjustment(credits_, id=id_, reference=reference)
     with transaction(books.engine) as connection:
         insert_adjustment(connection, adjustment)
     return adjustment

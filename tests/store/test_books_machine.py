@@ -20,14 +20,15 @@ from tarazu.domain.catalogue import Offer
 from tarazu.domain.credits import RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.idempotency import Replay, idempotency_of
-from tarazu.store.accounts import find_account, update_account
+from tarazu.store.accounts import BalanceError, find_account, update_account
+from tarazu.store.adjustments import insert_adjustment
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import transaction
 from tarazu.store.intake import write_intake
 from tarazu.store.keys import revoke_key
 from tarazu.store.operations import Admit, End, Operation, Sweep, Work
 from tarazu.store.topups import insert_topup
-from tests.support.books import Books, empty_books, make_topup, open_books
+from tests.support.books import Books, empty_books, make_adjustment, make_topup, open_books
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_tables import AccountRow, KeyRow, month_start_ms, reply_of
 from tests.support.stores import Store
@@ -92,6 +93,7 @@ endings = st.tuples(
 )
 changes = st.one_of(
     st.tuples(st.just("top_up"), account_ids, st.integers(1, 9), st.integers(1, 50)),
+    st.tuples(st.just("adjust"), account_ids, st.integers(-9, 9).filter(bool)),
     st.tuples(st.just("change_plan"), account_ids, st.sampled_from([*PLANS, None])),
     st.tuples(st.sampled_from(["block", "stop"]), account_ids),
     st.just(("revoke", 2)),
@@ -122,7 +124,7 @@ class BooksMachine(RuleBasedStateMachine):
         self.books.clock.now_ms = START_MS
         self.model = LedgerModel(prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE)
         self.batch: list[tuple[Operation, Expect]] = []
-        self.requests = 0
+        self.requests = self.adjustments = 0
         self.idempotency_keys: dict[str, str] = {}
         accounts = [make_account(id=id_, plan=plan, period=START_PERIOD) for id_, plan in ACCOUNTS.items()]
         keys = [make_key(number, account_id=id_, limit_per_minute=limit) for number, (id_, limit) in KEYS.items()]
@@ -227,6 +229,14 @@ class BooksMachine(RuleBasedStateMachine):
         self._work(
             lambda connection, _now_ms: insert_topup(connection, topup),
             lambda: None if self.model.top_up(account_id, credits_, topup.reference) else IntegrityError,
+        )
+
+    def _adjust(self, account_id: str, credits_: int) -> None:
+        self.adjustments += 1
+        adjustment = make_adjustment(credits_, id=f"adj_{self.adjustments:06}", account_id=account_id)
+        self._work(
+            lambda connection, _now_ms: insert_adjustment(connection, adjustment),
+            lambda: None if self.model.adjust(account_id, credits_) else BalanceError,
         )
 
     def _change_plan(self, account_id: str, plan: str | None) -> None:

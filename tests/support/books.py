@@ -15,6 +15,7 @@ from tarazu.domain.admission import Decision
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.store.accounts import find_account, insert_account
+from tarazu.store.adjustments import Adjustment
 from tarazu.store.audit import AuditReport, audit
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import open_engine, transaction
@@ -49,6 +50,20 @@ def make_topup(credits_: int, **changes: Any) -> Topup:
         created_at_ms=NOON_MS,
     )
     return replace(topup, **changes)
+
+
+def make_adjustment(credits_: int, **changes: Any) -> Adjustment:
+    """Make an adjustment of account `acc_1`."""
+    adjustment = Adjustment(
+        id=f"adj_{next(_numbers):08}",
+        account_id="acc_1",
+        credits=credits_,
+        reason="a correction",
+        reference=None,
+        made_by="tests",
+        created_at_ms=NOON_MS,
+    )
+    return replace(adjustment, **changes)
 
 
 def charge(hold: Hold, **changes: Any) -> End:

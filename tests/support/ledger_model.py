@@ -87,6 +87,14 @@ class LedgerModel(Tables):
         self.accounts[account_id].balance += credits_
         return True
 
+    def adjust(self, account_id: str, credits_: int) -> bool:
+        """Add credits or take some, but no more than there are."""
+        account = self.accounts[account_id]
+        if account.balance + credits_ < 0:
+            return False
+        account.balance += credits_
+        return True
+
     # Idempotency keys.
 
     def _answer_to_key(self, account: AccountRow, sent: Sent, now_ms: int) -> str | bytes | None:
