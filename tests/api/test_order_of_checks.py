@@ -248,7 +248,7 @@ def test_quota_or_balance_covers_the_cost(
 @rows("decisions.order_of_checks.17")
 def test_no_valid_reply(service: RunningService, backend: ScriptedBackend) -> None:
     """A backend that fails is a 502 of our own, and the credits are back."""
-    backend.behaviour = answers(b'{"error": "busy"}', status=429, Retry_After="99")
+    backend.behaviour = answers(b'{"error": "broken"}', status=500)
     customer = service.customer("three")
     answer = service.chat(customer)
     assert assert_domain_error(answer, 502, "upstream_error") == {}

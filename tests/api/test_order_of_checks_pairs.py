@@ -24,7 +24,7 @@ def _assert_answers(check: Check, outcome: Outcome) -> None:
     takes_a_place = check.number > WINDOWS_CHECK  # a window that is full has none to give
     assert outcome.places == (Places(before.account + 1, before.key + 1) if takes_a_place else before)
     assert replace(outcome.account, window=outcome.account_before.window) == outcome.account_before
-    assert outcome.backend_calls == (1 if check.number == BACKEND_CHECK else 0)
+    assert (outcome.backend_calls > 0) is (check.number == BACKEND_CHECK)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

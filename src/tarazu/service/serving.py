@@ -1,5 +1,6 @@
 """Run the service: local models and worker processes, from the first to the last moment."""
 
+import errno
 import http.client
 import math
 import multiprocessing
@@ -39,6 +40,10 @@ GRACE_S = 10
 CONNECTIONS_MAX = 8_192
 """Connections that one worker keeps open; the next ones wait to be accepted."""
 BACKLOG = 2_048
+PORT_LOCK = "\0tarazu takes a port"
+PORT_LOCK_TIMEOUT_S = 5.0
+"""Far longer than whoever has it needs it."""
+PORT_LOCK_POLL_S = 0.001
 READY_TIMEOUT_S = 60
 READY_POLL_S = 0.02
 
@@ -167,17 +172,38 @@ def _hold_port(server: ServerSettings) -> socket.socket:
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     holder = socket.socket(family, socket.SOCK_STREAM)
     try:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # over what a stopped service left behind
-        holder.bind((server.host, server.port))
+        with _one_at_a_time():
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # over what a stopped service left behind
+            holder.bind((server.host, server.port))
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     except OSError as error:
         holder.close()
         raise ServingError(
             f"Cannot listen on {server.host}:{server.port}: {error.strerror}. "
             "Choose another with --host and --port, or in the [server] section."
         ) from None
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return holder
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Let no other service of this machine take a port meanwhile: two that bind with SO_REUSEADDR would both get it.
+
+    The lock is a name that Linux gives to one socket at a time, and takes back when its process ends.
+    """
+    until_s = time.monotonic() + PORT_LOCK_TIMEOUT_S
+    with socket.socket(socket.AF_UNIX) as lock:
+        while True:
+            try:
+                lock.bind(PORT_LOCK)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or time.monotonic() >= until_s:
+                    raise
+                time.sleep(PORT_LOCK_POLL_S)
+            else:
+                break
+        yield
 
 
 def _when_ready(server: ServerSettings, local_models: LocalModels, on_ready: Callable[[str], None]) -> None:
