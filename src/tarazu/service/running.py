@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 
 import structlog
 from msgspec import Struct
@@ -104,7 +105,12 @@ class Service:
                 return False
             return True
 
-        threading.Thread(target=follow, args=(channel, take), name="follow", daemon=True).start()
+        def run() -> None:
+            follow(channel, take)
+            with suppress(RuntimeError):  # the loop has ended too
+                loop.call_soon_threadsafe(is_told.set)  # where the parent has died, nobody tells any more
+
+        threading.Thread(target=run, name="follow", daemon=True).start()
         try:
             async with asyncio.timeout(NEWEST_TIMEOUT_S):
                 await is_told.wait()
