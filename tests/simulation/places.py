@@ -21,6 +21,8 @@ class Places:
 
     def __init__(self, rows: Rows) -> None:
         self._places = {row.id: (row.minute, row.taken) for row in _windows(rows)}
+        self._seen = set(self._places.items())
+        """What the windows have ever been."""
 
     def room(self, account: AccountRow, key: KeyRow, catalogue: Catalogue, minute: int) -> int:
         """Tell how many places are left in both windows."""
@@ -48,17 +50,17 @@ class Places:
                 self._places[row.id] = minute, taken
 
     def lose_some(self, rows: Rows) -> None:
-        """Believe the rows after a power cut: places may be lost, and none is taken."""
+        """Believe the rows after a power cut: places may be lost, back to what a window has been before."""
         for row in _windows(rows):
-            minute, taken = self._places[row.id]
-            assert row.minute != minute or row.taken <= taken, f"{row}: the power cut has taken places"
             self._places[row.id] = row.minute, row.taken
+            assert (row.id, self._places[row.id]) in self._seen, f"{row}: it has never been so before the power cut"
 
     def compare(self, rows: Rows) -> None:
         """Every row tells what was counted."""
         for row in _windows(rows):
             counted = self._places.setdefault(row.id, (0, 0))
             assert counted == (row.minute, row.taken), f"{row}: counted {counted}"
+            self._seen.add((row.id, counted))
 
     def _turned(self, id_: str, minute: int) -> int:
         opened = self._places[id_][0]
