@@ -14,6 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from tarazu.store import migrate, sqlite
+from tarazu.store.advisory_locks import MIGRATION_LOCK
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import SCRIPTS, upgrade
@@ -153,7 +154,7 @@ def test_a_database_that_stays_locked_is_told(store: Store, tmp_path: Path, monk
     other, engine = open_engine(url), open_engine(url)
     with transaction(other) as connection:
         if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({migrate.MIGRATION_LOCK})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
         with pytest.raises(BooksUnavailableError, match=r"in use for 0 s.*Nothing was changed.*try again"):
             upgrade(engine)
     assert upgrade(engine) == (None, HEAD)
@@ -172,7 +173,7 @@ def test_a_lock_that_is_given_up_meanwhile_is_got(
     with ExitStack() as lock:
         connection = lock.enter_context(transaction(other))
         if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({migrate.MIGRATION_LOCK})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
         monkeypatch.setattr(time, "sleep", lambda _pause_s: lock.close())
         assert upgrade(engine) == (None, HEAD)
     other.dispose()

@@ -10,12 +10,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from tarazu.store.advisory_locks import MIGRATION_LOCK
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 from tarazu.store.revision import HEAD
 
-MIGRATION_LOCK = 0x7472_617A
-"""The number of PostgreSQL's advisory lock that whoever migrates holds; any number does that nobody else uses."""
 SCRIPTS = Path(__file__).with_name("migrations")
 LOCK_TIMEOUT_MS = 500
 """On PostgreSQL whoever comes after a migration that waits for a table waits too, so it does not wait for longer.

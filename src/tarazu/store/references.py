@@ -2,8 +2,7 @@
 
 from sqlalchemy import Connection, func, select
 
-REFERENCE_LOCKS = 0x7472_7265
-"""The first half of PostgreSQL's advisory locks on references; any number does that nobody else uses."""
+from tarazu.store.advisory_locks import REFERENCE_LOCKS
 
 
 def lock_reference(connection: Connection, reference: str) -> None:

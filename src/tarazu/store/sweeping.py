@@ -3,11 +3,9 @@
 from sqlalchemy import Connection, bindparam, func, select
 
 from tarazu.domain.credits import RequestState
+from tarazu.store.advisory_locks import SWEEP_LOCK
 from tarazu.store.operations import SWEEP_MAX, End
 from tarazu.store.schema import idempotency_keys, requests
-
-SWEEP_LOCK = 0x7472_7377
-"""The number of PostgreSQL's advisory lock that a sweep holds; any number does that nobody else uses."""
 
 _OVERDUE = (
     select(requests.c.id, requests.c.account_id, requests.c.period, idempotency_keys.c.key)
