@@ -71,7 +71,7 @@ def test_books_that_are_not_there_are_told_with_the_next_step(
 ) -> None:
     """On PostgreSQL nothing is migrated by the way: serve says which command does it, or that a newer release has."""
     config = tmp_path / "tarazu.toml"
-    empty = store.new_database("empty_books")
+    empty = store.nothing(tmp_path)
     config.write_text(service.config.read_text().replace(service.configuration.database_url, empty))
     refused = service.run("serve", config=config)
     assert refused.returncode == 1
