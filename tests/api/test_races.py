@@ -4,7 +4,9 @@ Each test is named after the fault. Requests go over lines, each to a process th
 its share of every race. Chance decides nothing but the order.
 """
 
+import asyncio
 import json
+import select
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from functools import partial
@@ -26,7 +28,7 @@ from tests.support.answers import (
     statuses,
 )
 from tests.support.at_once import Call, at_once, held, wait_until
-from tests.support.backend import EVENT_TIMEOUT_S, ScriptedBackend, answers
+from tests.support.backend import EVENT_TIMEOUT_S, Exchange, ScriptedBackend, answers, completion
 from tests.support.envelopes import assert_plain_error
 from tests.support.four_processes import PROCESSES, FourProcesses, Line, four_processes
 from tests.support.rows import rows
@@ -58,6 +60,7 @@ model = "slow"
 )
 LINES = 60
 ROUNDS = 5
+SOON_S = 0.05
 SLOW_HOLD_S = 60 + 30
 """How long after its admission a hold of test/slow may be swept."""
 LAST_OF_FEBRUARY = "2026-02-28T23:59:59.999Z"
@@ -266,6 +269,35 @@ def test_a_hold_ends_once_though_its_reply_comes_after_its_sweep(
         assert_refused(future.result(), 502, "upstream_error")
     assert credits_left(service, customer) == (1, 100)
     assert states_of(service, customer) == ["swept"] * 8
+
+
+@rows("decisions.reply.4")
+def test_clients_that_leave_around_their_replies_have_paid_or_get_it_back(
+    service: RunningService, lines: list[Line], backend: ScriptedBackend
+) -> None:
+    """Sixty leave at as many moments, at every process: no hold stays, and whoever got a reply has paid for it."""
+    backend.behaviour = answers_soon
+    customer = service.customer(balance=LINES)
+    chance = Random(4)  # noqa: S311 - moments
+
+    def leave(line: Line, stays_s: float) -> bool:
+        line.socket.sendall(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY)
+        is_answered = select.select([line.socket], [], [], stays_s)[0] != []
+        line.close()
+        return is_answered
+
+    answered = sum(at_once([partial(leave, line, chance.uniform(0, 2 * SOON_S)) for line in lines]))
+    wait_until(lambda: "held" not in states_of(service, customer))
+    states = states_of(service, customer)
+    assert set(states) <= {"charged", "released"}
+    assert answered <= states.count("charged")
+    wait_until(lambda: service.account(customer).used == states_of(service, customer).count("charged"))
+
+
+async def answers_soon(exchange: Exchange) -> None:
+    """Reply after a moment."""
+    await asyncio.sleep(SOON_S)
+    await exchange.send(200, completion())
 
 
 @rows("decisions.idempotency.1")

@@ -1,5 +1,6 @@
-"""The connection to PostgreSQL breaks amidst a commit, which may have happened or not: the books are exact."""
+"""PostgreSQL hangs, or its connection breaks amidst a commit, which may have happened or not: the books are exact."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -7,15 +8,22 @@ from random import Random
 
 import pytest
 
+from tarazu.store.ledger import WAIT_MAX_S
+from tarazu.store.postgresql import ANSWER_GRACE_S, STATEMENT_TIMEOUT_MS
 from tests.support.answers import credits_left, look, read_usage, states_of
 from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.load import Load
+from tests.support.processes import KIB, peak_bytes, workers
 from tests.support.proxy import Cut, CuttingProxy
 from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore, RestartableServer, restartable_server
 
 CUTS = 40
+AT_ONCE_S = 2
+"""An answer without the books must come in this time, on a machine with other work."""
+HEALTHY_S = 5
+MEMORY_GROWTH_MAX = 32 * KIB * KIB
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +106,30 @@ def test_commits_cut_under_load_leave_the_books_exact(
             proxy.wait_for_cut()
     load.assert_books_exact(charged_unseen=0)
     assert (load.cut, proxy.cuts) == (0, CUTS)
+
+
+def test_a_database_that_hangs_under_load(
+    service: RunningService, backend: ScriptedBackend, proxy: CuttingProxy, random: Random
+) -> None:
+    """Who comes first is told after a bounded wait, all others at once; then all is as before, commits in doubt too."""
+    [worker] = workers(service)
+    probe = service.customer("large")
+    load = Load(service, backend, random)
+    with load:
+        load.wait_for_replies(CUTS)
+        peak = peak_bytes(worker)
+        with proxy.hanging():
+            asked_s = time.monotonic()
+            assert service.chat(probe).code == "system_stopped"
+            assert time.monotonic() - asked_s < WAIT_MAX_S + AT_ONCE_S
+            until_s = asked_s + STATEMENT_TIMEOUT_MS / 1_000 + ANSWER_GRACE_S + AT_ONCE_S
+            while time.monotonic() < until_s:  # till the connection has been given up
+                asked_s = time.monotonic()
+                assert service.chat(probe).code == "system_stopped"
+                assert service.get("/health").status == 503
+                assert time.monotonic() - asked_s < 2 * AT_ONCE_S
+        load.wait_for_replies(1, timeout_s=HEALTHY_S)
+    assert workers(service) == [worker]
+    assert peak_bytes(worker) - peak < MEMORY_GROWTH_MAX
+    load.assert_books_exact(charged_unseen=0)
+    assert load.cut == 0

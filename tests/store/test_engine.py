@@ -1,5 +1,7 @@
 """The database: which ones are accepted, and what its failures turn into."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.sqlite import LEAST_VERSION
-from tests.support.books import Books, sqlite_only
+from tests.support.at_once import wait_until
+from tests.support.books import Books, postgresql_only, sqlite_only
 from tests.support.values import make_account
 
 
@@ -80,6 +83,63 @@ def test_only_a_relaxed_commit_may_be_lost_in_a_power_cut(books: Books, *, relax
         pass
     with transaction(books.engine, relaxed=relaxed) as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == synchronous
+
+
+@postgresql_only
+def test_connections_to_postgresql_are_held_to_the_guards(books: Books) -> None:
+    """Nothing waits or runs for ever, whatever the server's own settings are."""
+    guards = {
+        "statement_timeout": "10s",
+        "lock_timeout": "5s",
+        "idle_in_transaction_session_timeout": "10s",
+        "TimeZone": "UTC",
+        "application_name": "tarazu",
+    }
+    with transaction(books.engine) as connection:
+        assert {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in guards} == guards
+
+
+@postgresql_only
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_server_whose_crash_could_corrupt_the_books_is_refused(books: Books, setting: str) -> None:
+    """With the reason and the remedy; with the setting back on, it is accepted."""
+    with switched_off(books, setting):
+        engine = open_engine(books.url)
+        with pytest.raises(BooksUnavailableError, match=f"{setting} = off.* Set {setting} = on"), transaction(engine):
+            pass
+    with transaction(engine):
+        pass
+    engine.dispose()
+
+
+@contextmanager
+def switched_off(books: Books, setting: str) -> Iterator[None]:
+    """Have the server run without a setting that it takes at any time."""
+
+    def shown() -> str:
+        return str(connection.exec_driver_sql(f"SHOW {setting}").scalar_one())
+
+    server = books.engine.execution_options(isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        try:
+            connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = off")
+            connection.exec_driver_sql("SELECT pg_reload_conf()")
+            wait_until(lambda: shown() == "off")
+            yield
+        finally:
+            connection.exec_driver_sql(f"ALTER SYSTEM RESET {setting}")
+            connection.exec_driver_sql("SELECT pg_reload_conf()")
+            wait_until(lambda: shown() == "on")
+
+
+@postgresql_only
+def test_an_old_server_is_refused(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says which one is needed."""
+    monkeypatch.setattr("tarazu.store.postgresql.LEAST_VERSION", 10**6)
+    engine = open_engine(books.url)
+    with pytest.raises(BooksUnavailableError, match=r"too old; Tarazu needs 15 or newer"), transaction(engine):
+        pass
+    engine.dispose()
 
 
 def test_a_transaction_is_committed_at_its_end(books: Books) -> None:

@@ -14,19 +14,30 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 from tarazu.store.intake import write_intake
 from tarazu.store.topups import insert_topup
-from tests.support.books import Books, make_topup, sqlite_only
+from tests.support.books import TABLES, Books, make_topup, postgresql_only, sqlite_only
 from tests.support.ledgers import charge, paused, running
 from tests.support.values import DAY_MS, held, make_account, make_asked, make_catalogue, make_key, make_plan, present
 
-pytestmark = [pytest.mark.anyio, sqlite_only]
+pytestmark = pytest.mark.anyio
 
 NO_PAGE_LIMIT = 4_294_967_294
+LOCK_TIMEOUT_MS = 50
+FULL = """
+CREATE FUNCTION fill_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE disk_full USING MESSAGE = 'could not extend file "base/5/1259": No space left on device';
+END $$
+"""
+
+
+def is_postgresql(books: Books) -> bool:
+    """Tell which kind of database it is."""
+    return books.engine.dialect.name == "postgresql"
 
 
 @pytest.fixture
 def books(books: Books) -> Books:
     """One account with a key, a large quota and a balance of 5; nobody waits long for a lock."""
-    books.pragmas["busy_timeout"] = 50
+    books.pragmas["lock_timeout" if is_postgresql(books) else "busy_timeout"] = LOCK_TIMEOUT_MS
     books.catalogue = make_catalogue(plans=[make_plan(monthly_credits=10**6, requests_per_minute=10**6)])
     books.add(make_account(), make_key(), make_topup(5))
     return books
@@ -34,27 +45,44 @@ def books(books: Books) -> Books:
 
 @contextmanager
 def locked(books: Books) -> Iterator[None]:
-    """Let another process keep the write lock for longer than anybody waits."""
+    """Let another process keep the write lock, or lock all rows, for longer than anybody waits."""
     other = books.open_engine({})
-    with transaction(other):
+    with transaction(other) as connection:
+        if is_postgresql(books):
+            connection.exec_driver_sql(f"LOCK TABLE {', '.join(TABLES)} IN EXCLUSIVE MODE")
         yield
     other.dispose()
 
 
 @contextmanager
 def read_only(books: Books) -> Iterator[None]:
-    """Let SQLite answer each write as on a read-only file."""
-    books.pragmas["query_only"] = 1
+    """Let each write be answered as on a read-only file, or as by a server that stands by for another."""
+    setting = "transaction_read_only" if is_postgresql(books) else "query_only"
+    books.pragmas[setting] = 1
     yield
-    books.pragmas["query_only"] = 0
+    books.pragmas[setting] = 0
 
 
 @contextmanager
 def full(books: Books) -> Iterator[None]:
-    """Let the database file not grow any more."""
+    """Let the database file not grow any more; or let the server say at each write that its disk is full."""
+    if is_postgresql(books):
+        with server_full(books):
+            yield
+        return
     books.pragmas["max_page_count"] = 1  # SQLite takes this as: no larger than it is
     yield
     books.pragmas["max_page_count"] = NO_PAGE_LIMIT
+
+
+@contextmanager
+def server_full(books: Books) -> Iterator[None]:
+    """Let the real server raise its own error for it; nobody else's database is harmed."""
+    books.execute(FULL)
+    for table in TABLES:
+        books.execute(f"CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION fill_up()")
+    yield
+    books.execute("DROP FUNCTION fill_up CASCADE")
 
 
 Outage = Callable[[Books], AbstractContextManager[None]]
@@ -89,6 +117,17 @@ async def assert_unavailable(*calls: Coroutine[Any, Any, Any], reason: str = "")
 @pytest.mark.parametrize("outage", [locked, read_only])
 async def test_an_outage_is_told_to_everybody_and_changes_nothing(books: Books, outage: Outage) -> None:
     """Admission, charge and top-up, alone and in one batch; afterwards the same calls go through."""
+    await assert_outage_changes_nothing(books, outage)
+
+
+@postgresql_only
+async def test_a_full_disk_of_the_server_is_told_to_everybody_and_changes_nothing(books: Books) -> None:
+    """The same where PostgreSQL has no room: an outage, and no fault of whoever asks."""
+    await assert_outage_changes_nothing(books, full)
+
+
+async def assert_outage_changes_nothing(books: Books, outage: Outage) -> None:
+    """Ask for all there is during the outage and after it."""
     async with running(books) as ledger:
         hold = held(await ledger.admit(make_asked()))
         before = books.dump()
@@ -129,6 +168,7 @@ async def test_a_release_in_an_outage_is_left_to_the_sweep(books: Books, outage:
     books.assert_balanced()
 
 
+@sqlite_only
 async def test_on_a_full_disk_only_what_was_answered_is_in_the_books(books: Books) -> None:
     """Admissions go on as long as there is room, then say that they are unavailable; with room again, they go on."""
     async with running(books) as ledger:
@@ -149,6 +189,7 @@ async def test_on_a_full_disk_only_what_was_answered_is_in_the_books(books: Book
     books.assert_balanced()
 
 
+@sqlite_only
 async def test_a_disk_that_fills_under_one_work_undoes_the_whole_batch(books: Books) -> None:
     """SQLite then rolls back everything: nobody in the batch may be told that what he asked for is done."""
 
@@ -182,7 +223,7 @@ async def test_a_disk_that_fills_under_one_work_undoes_the_whole_batch(books: Bo
 
 async def test_a_short_lock_is_waited_for(books: Books) -> None:
     """Another process's transaction delays, and refuses nobody."""
-    books.pragmas["busy_timeout"] = 20_000
+    books.pragmas["lock_timeout" if is_postgresql(books) else "busy_timeout"] = 20_000
     async with running(books) as ledger:
         with locked(books):
             waiting = asyncio.ensure_future(ledger.admit(make_asked()))

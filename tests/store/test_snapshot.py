@@ -134,6 +134,15 @@ def test_an_audit_outlives_the_time_of_an_ordinary_statement(slow_books: Books) 
 
 
 @postgresql_only
+def test_an_audit_waits_for_the_server_as_long_as_its_statements_may_take(books: Books) -> None:
+    """It is not taken for a server that hangs; the next connection is, after the usual time."""
+    with snapshot(books.engine, tables) as connection:
+        assert connection.connection.dbapi_connection.statement_timeout_ms == 3_600_000  # type: ignore[union-attr]  # is ours
+    with transaction(books.engine) as connection:
+        assert connection.connection.dbapi_connection.statement_timeout_ms == 10_000  # type: ignore[union-attr]  # is ours
+
+
+@postgresql_only
 def test_the_statements_of_an_audit_end_too(slow_books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their time is longer, and bounded."""
     monkeypatch.setattr("tarazu.store.postgresql.LONG_STATEMENT_TIMEOUT_MS", 100)

@@ -103,16 +103,18 @@ class Books:
         self.engine = self.open_engine(self.pragmas)
 
     def open_engine(self, pragmas: dict[str, int]) -> Engine:
-        """Open an engine. On SQLite its connections set the pragmas, as they stand then, whenever they are taken.
+        """Open an engine. Its connections set the pragmas, as they stand then, whenever they are taken.
 
-        So a disk can become full (`max_page_count`) or write-protected (`query_only`), and well again.
+        So a disk can become full (`max_page_count`) or write-protected (`query_only`), and well again. On PostgreSQL
+        they are settings of the session.
         """
         engine = open_engine(self.url)
+        set_ = "SET" if engine.dialect.name == "postgresql" else "PRAGMA"
 
         @event.listens_for(engine, "checkout")
         def _set(connection: Any, _record: object, _proxy: object) -> None:
             for name, value in pragmas.items():
-                connection.execute(f"PRAGMA {name} = {value}").close()
+                connection.execute(f"{set_} {name} = {value}").close()
 
         return engine
 

@@ -1,9 +1,9 @@
-"""A TCP proxy before PostgreSQL that cuts connections in the middle of a commit."""
+"""A TCP proxy before PostgreSQL that cuts connections in the middle of a commit, or lets all of them hang."""
 
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,8 @@ class CuttingProxy:
         self._next: Cut | None = None
         self._lock = threading.Lock()
         self._was_cut = threading.Event()
+        self._flows = threading.Event()
+        self._flows.set()
         self._sockets: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
 
@@ -52,6 +54,7 @@ class CuttingProxy:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._flows.set()
         with self._lock:
             sockets = list(self._sockets)
         for each in sockets:
@@ -75,6 +78,15 @@ class CuttingProxy:
         """Wait until the commit asked for has been cut."""
         assert self._was_cut.wait(EVENT_TIMEOUT_S), "nothing was committed"
 
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Pass nothing on while the block runs: neither side hears of it. What was kept back goes on afterwards."""
+        self._flows.clear()
+        try:
+            yield
+        finally:
+            self._flows.set()
+
     def _accept(self) -> None:
         with suppress(OSError):  # closed
             while True:
@@ -94,7 +106,7 @@ class CuttingProxy:
                 self._sockets |= {client, server}
             is_silent = threading.Event()
             answered = threading.Event()
-            back = threading.Thread(target=_pass_back, args=(server, client, is_silent, answered), daemon=True)
+            back = threading.Thread(target=self._pass_back, args=(server, client, is_silent, answered), daemon=True)
             back.start()
             try:
                 self._pass_on(client, server, is_silent, answered)
@@ -110,6 +122,7 @@ class CuttingProxy:
     ) -> None:
         """Pass on what the client sends until it ends or a commit is cut."""
         while data := client.recv(CHUNK):
+            self._flows.wait()
             cut = self._take_cut() if COMMIT in data else None
             if cut is None:
                 server.sendall(data)
@@ -123,23 +136,23 @@ class CuttingProxy:
             self._was_cut.set()
             return
 
+    def _pass_back(
+        self, server: socket.socket, client: socket.socket, is_silent: threading.Event, answered: threading.Event
+    ) -> None:
+        with suppress(OSError):
+            while data := server.recv(CHUNK):
+                self._flows.wait()
+                if is_silent.is_set():
+                    answered.set()
+                else:
+                    client.sendall(data)
+        _end(client)
+
     def _take_cut(self) -> Cut | None:
         with self._lock:
             cut, self._next = self._next, None
             self.cuts += cut is not None
         return cut
-
-
-def _pass_back(
-    server: socket.socket, client: socket.socket, is_silent: threading.Event, answered: threading.Event
-) -> None:
-    with suppress(OSError):
-        while data := server.recv(CHUNK):
-            if is_silent.is_set():
-                answered.set()
-            else:
-                client.sendall(data)
-    _end(client)
 
 
 def _end(end: socket.socket) -> None:

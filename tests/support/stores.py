@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
+from uuid import uuid4
 
 import psycopg
 from sqlalchemy import make_url
@@ -17,6 +18,11 @@ from tarazu.store.engine import open_engine
 from tarazu.store.migrate import upgrade
 
 STORES = ("sqlite", "postgresql")
+SERVER_VARIABLE = "TARAZU_TEST_POSTGRESQL"
+"""The URL of a PostgreSQL server to test on instead of the packaged one, by a role that may do all, over a socket.
+
+It is for other versions, and for one pytest process at a time. What the tests leave behind on it goes with it.
+"""
 
 
 class Store(Protocol):
@@ -54,15 +60,16 @@ class PostgresqlStore:
     def __init__(self, server_url: str) -> None:
         self._server_url = server_url
         self._numbers = count(1)
-        _migrate(self.new_database("template_books"))
+        self._template = f"template_{uuid4().hex}"
+        _migrate(self.new_database(self._template))
 
     def new_books(self, folder: Path) -> str:  # noqa: ARG002 - the server has a folder of its own
         """Make a database on the server."""
-        return self.new_database(f"books_{next(self._numbers)}", template="template_books")
+        return self.new_database(f"books_{next(self._numbers)}_of_{self._template}", template=self._template)
 
     def nothing(self, folder: Path) -> str:  # noqa: ARG002 - as above
         """Make a database without tables."""
-        return self.new_database(f"empty_{next(self._numbers)}")
+        return self.new_database(f"empty_{next(self._numbers)}_of_{self._template}")
 
     def new_database(self, name: str, *, template: str = "template1") -> str:
         """Make an empty database, or a copy of another; answer with its URL."""
@@ -74,6 +81,10 @@ class PostgresqlStore:
 @contextmanager
 def postgresql_server(folder: Path) -> Iterator[str]:
     """Run a PostgreSQL server, without root and on a socket alone; answer with its URL."""
+    given = os.environ.get(SERVER_VARIABLE)
+    if given:
+        yield given
+        return
     with restartable_server(folder) as server:
         yield server.url
 

@@ -1,6 +1,7 @@
 """The life of one completion: admit, ask the model, charge or release."""
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping
 
@@ -23,7 +24,7 @@ from tarazu.store.ledger import Ledger
 BOOKS_RETRY_AFTER_S = 5
 BUSY_RETRY_AFTER_S = 1
 CHARGE_RETRY_S = 5
-"""For so long a charge is asked for again while the books are away; less than a hold has left by then."""
+"""For so long a charge that has failed is asked for again, once at least; a hold has more time left by then."""
 CHARGE_PAUSE_S = 0.25
 
 
@@ -116,12 +117,13 @@ class Completions:
         """Charge, and ask again while the books are away.
 
         A connection that breaks during a commit does not tell whether the commit has happened. Giving up then would
-        charge for a reply that is not sent; asked again, the books tell.
+        charge for a reply that is not sent; asked again, the books tell. That counts from the first failure, which
+        takes a while where the books hang.
 
         Raises:
             BooksUnavailableError: the books were away for CHARGE_RETRY_S.
         """
-        until_s = time.monotonic() + CHARGE_RETRY_S
+        until_s = math.inf
         while True:
             try:
                 return await self._ledger.charge(
@@ -132,6 +134,7 @@ class Completions:
                     reply=None if hold.idempotency_key is None else _to_store(completion),
                 )
             except BooksUnavailableError:
+                until_s = min(until_s, time.monotonic() + CHARGE_RETRY_S)
                 if time.monotonic() >= until_s:
                     raise
             await asyncio.sleep(CHARGE_PAUSE_S)

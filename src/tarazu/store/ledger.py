@@ -29,6 +29,10 @@ from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Oper
 BATCH_MAX = 256
 QUEUE_MAX = 8_192
 SWEEP_INTERVAL_S = 5
+WAIT_MAX_S = 10.0
+"""Nobody waits longer for an answer from the books, be they slow or silent; longer than a batch waits for a lock."""
+AWAY_WAIT_S = 0.5
+"""Nor longer than this while they are away: enough for the batch that finds them back."""
 
 log = structlog.get_logger()
 
@@ -62,6 +66,7 @@ class Ledger:
         self._engine = engine
         self._clock = clock
         self._state = LedgerState.NEW
+        self._is_away = False
         self._waiting: deque[_Call] = deque()
         self._wake = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
@@ -94,9 +99,9 @@ class Ledger:
         """
         future = self._submit(Admit(asked))
         try:
-            decision: Decision = await future
-        except asyncio.CancelledError:
-            # The answer may have come, and this task have been cancelled before its turn to take it.
+            decision: Decision = await self._in_time(future)
+        except BaseException:
+            # The answer may have come, and this task have been cancelled or timed out before its turn to take it.
             if future.done() and not future.cancelled() and future.exception() is None:
                 self._discard(future.result())
             raise
@@ -148,16 +153,29 @@ class Ledger:
         Raises:
             BooksUnavailableError: the books cannot be read.
         """
-        caller: Caller | Refusal = await self._submit(Identify(key))
+        caller: Caller | Refusal = await self._in_time(self._submit(Identify(key)))
         return caller
 
     async def work(self, function: Callable[[Connection, int], Any]) -> Any:
         """Run `function(connection, now_ms)` inside a transaction of the ledger and answer with its result.
 
         Raises:
-            BooksUnavailableError: nothing was changed.
+            BooksUnavailableError: it is not known to be done.
         """
-        return await self._submit(Work(function))
+        return await self._in_time(self._submit(Work(function)))
+
+    async def _in_time(self, future: "asyncio.Future[Any]") -> Any:
+        """Wait for an answer, for a bounded time: a database that hangs says nothing, not even that it is away."""
+        wait_s = AWAY_WAIT_S if self._is_away else WAIT_MAX_S
+        patience = asyncio.timeout(wait_s)
+        try:
+            async with patience:
+                return await future
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            self._is_away = self._is_away or wait_s == WAIT_MAX_S
+            raise BooksUnavailableError("The database has not answered in time.") from None
 
     def _submit(self, operation: Operation) -> "asyncio.Future[Any]":
         future = self._loop.create_future()
@@ -178,7 +196,9 @@ class Ledger:
         while calls := self._take():
             try:
                 answers = self._transact([call.operation for call in calls])
+                self._is_away = False
             except Exception as error:  # noqa: BLE001 - the thread goes on; each caller is told
+                self._is_away = isinstance(error, BooksUnavailableError)
                 log.error("ledger_batch_failed", operations=len(calls), reason=repr(error))  # noqa: TRY400 - a trace may quote values
                 answers = [error] * len(calls)
             if calls[-1].operation == Sweep() and answers[-1] == SWEEP_MAX:

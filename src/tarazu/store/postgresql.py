@@ -1,9 +1,11 @@
 """Books in PostgreSQL 15 or newer, for more than one machine."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+import psycopg.errors
 import psycopg.sql
+from psycopg.abc import PQGen
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import QueuePool
 
@@ -14,6 +16,10 @@ CONNECTIONS_MAX = 4
 """A process's share of the server's connections: one for the ledger, the others for reading and for operators."""
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 10_000
+ANSWER_GRACE_S = 2
+"""For so long beyond a statement's own time-out the server is waited for; a server that hangs keeps to no time-out."""
+INTERRUPT_INTERVAL_S = 0.1
+"""A wait for the server looks so often whether the process was interrupted."""
 LONG_STATEMENT_TIMEOUT_MS = 3_600_000
 LONG_STATEMENT_MEMORY_KIB = 65_536
 """Of each sort or hash table; what does not fit goes to the server's disk."""
@@ -28,6 +34,8 @@ POOL_TIMEOUT_S = 5
 LEAST_VERSION = 150_000
 TEMPORARY = "pg_temp"
 """The schema of a connection's own tables."""
+
+T = TypeVar("T")
 
 
 def postgresql_engine(url: URL) -> Engine:
@@ -45,7 +53,7 @@ def postgresql_engine(url: URL) -> Engine:
         connect_args={
             "connect_timeout": CONNECT_TIMEOUT_S,
             "keepalives_idle": CONNECT_TIMEOUT_S,
-            "tcp_user_timeout": STATEMENT_TIMEOUT_MS,
+            "tcp_user_timeout": CONNECT_TIMEOUT_S * 1_000,  # a machine that is gone answers no packet
             "options": (
                 f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS} -c timezone=UTC "
@@ -54,6 +62,7 @@ def postgresql_engine(url: URL) -> Engine:
             "application_name": "tarazu",
         },
     )
+    event.listen(engine, "do_connect", _connect)
     event.listen(engine, "connect", _guard)
     event.listen(engine, "begin", _begin)
     event.listen(engine, "handle_error", _leave_values_out)
@@ -65,6 +74,30 @@ def allow_long_statements(connection: Connection) -> None:
     with connection.begin():
         connection.exec_driver_sql(f"SET statement_timeout = {LONG_STATEMENT_TIMEOUT_MS}")
         connection.exec_driver_sql(f"SET work_mem = {LONG_STATEMENT_MEMORY_KIB}")
+    connection.connection.dbapi_connection.statement_timeout_ms = LONG_STATEMENT_TIMEOUT_MS  # type: ignore[union-attr]  # is ours
+
+
+class _Connection(psycopg.Connection[Any]):
+    """A connection that ends when the server says nothing for longer than a statement may take.
+
+    The server's own time-outs do not help where its disk, its machine or the way to it hangs: the ledger would too.
+    """
+
+    statement_timeout_ms = STATEMENT_TIMEOUT_MS
+
+    def wait(self, gen: PQGen[T], interval: float = INTERRUPT_INTERVAL_S, timeout: float | None = None) -> T:
+        """Wait for the server's part in whatever is being done."""
+        if timeout is None:
+            timeout = self.statement_timeout_ms / 1_000 + ANSWER_GRACE_S
+        try:
+            return super().wait(gen, interval, timeout)
+        except psycopg.errors._WaitTimeout:  # noqa: SLF001 - it has no other name
+            self.pgconn.finish()
+            raise psycopg.OperationalError("the server does not answer") from None
+
+
+def _connect(_dialect: object, _record: object, arguments: list[Any], options: dict[str, Any]) -> _Connection:
+    return _Connection.connect(*arguments, **options)
 
 
 def _guard(connection: Any, _record: object) -> None:
