@@ -1,10 +1,12 @@
 """The ways in which a backend fails, for each kind of server: what it does, and what that is called."""
 
+import asyncio
 import json
 from typing import Any
 
 from msgspec import Struct
 
+from tarazu.backends.http_client import REPLY_BYTES_MAX
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.pool import AGAIN, AGAIN_TRIES_MAX
 from tarazu.backends.port import Fault
@@ -74,6 +76,16 @@ def refuses(status: int, **headers: str) -> dict[str, Behaviour]:
     return _all(behave)
 
 
+def together(behave: Behaviour, meeting: asyncio.Barrier) -> Behaviour:
+    """Behave so once all that are to meet are there."""
+
+    async def behave_together(exchange: Exchange) -> None:
+        await meeting.wait()
+        await behave(exchange)
+
+    return behave_together
+
+
 async def _stalls_in_head(exchange: Exchange) -> None:
     exchange.writer.write(b"HTTP/1.1 200 X\r\ncontent-type: ")
     await exchange.gone
@@ -116,7 +128,9 @@ ROWS: dict[str, Row] = {
     ),
     "null": Row(fault=Fault.INVALID_REPLY, behaviours=_texts(None)),
     "blank": Row(fault=Fault.INVALID_REPLY, behaviours=_texts(" \u2003\n")),
-    "too-large": Row(fault=Fault.INVALID_REPLY, behaviours=_all(_sends_a_lot)),
+    "too-large": Row(
+        fault=Fault.INVALID_REPLY, detail=f"more than {REPLY_BYTES_MAX} bytes", behaviours=_all(_sends_a_lot)
+    ),
     "refusal": Row(
         fault=Fault.REFUSAL,
         behaviours=_bodies(
