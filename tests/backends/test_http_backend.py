@@ -1,9 +1,7 @@
 """Servers of every kind over real HTTP: where each is asked, with what, and how a try ends."""
 
-import asyncio
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +10,12 @@ from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, VERSION
-from tarazu.backends.port import Backend, BackendError, Fault
+from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
 from tests.support.backend import Received, ScriptedBackend, answers
-from tests.support.dialects import ANSWERS, PATHS, TIMEOUT_S, ask, asked
+from tests.support.dialects import ANSWERS, PATHS, ask, asked
 from tests.support.values import Clock
 
 KEY = "sk-5eCr3t"
@@ -271,19 +269,6 @@ def test_a_date_to_retry_after_counts_from_now(backend: ScriptedBackend) -> None
     with pytest.raises(BackendError) as caught:
         ask(BackendSpec(kind="openai", url=backend.root))
     assert (caught.value.fault, caught.value.retry_after_s) == (Fault.BUSY, 0)
-
-
-def ends_in_time(make: Callable[[HttpClient], Backend]) -> Fault:
-    """Ask with a lot of time left, and tell the fault; a try that takes most of it does not end."""
-
-    async def call() -> None:
-        with contextlib.closing(HttpClient()) as http:
-            async with asyncio.timeout(TIMEOUT_S):
-                await make(http).ask(asked(), timeout_s=100 * TIMEOUT_S)
-
-    with pytest.raises(BackendError) as caught:
-        asyncio.run(call())
-    return caught.value.fault
 
 
 @pytest.mark.parametrize("kind", KINDS)
