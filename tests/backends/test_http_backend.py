@@ -15,7 +15,7 @@ from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
 from tests.support.backend import Received, ScriptedBackend, answers
-from tests.support.dialects import ANSWERS, PATHS, ask, asked
+from tests.support.dialects import ANSWERS, PATHS, anthropic_answer, ask, asked, gemini_answer, openai_answer
 from tests.support.values import Clock
 
 KEY = "sk-5eCr3t"
@@ -261,6 +261,42 @@ def test_a_status_is_a_fault_with_its_rest(backend: ScriptedBackend, kind: str) 
     with pytest.raises(BackendError) as caught:
         ask(BackendSpec(kind=kind, url=backend.root))
     assert (caught.value.fault, caught.value.detail, caught.value.retry_after_s) == (Fault.BUSY, "429", 7)
+
+
+STOPPED = {
+    "openai": openai_answer("", finish_reason="stop"),
+    "anthropic": {**anthropic_answer(stop_reason="stop_sequence"), "content": []},
+    "gemini": gemini_answer({"text": ""}, finish_reason="STOP"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("stop", "omit", "fault"),
+    [
+        (("a", "e", "i", "o", "u"), (), Fault.REQUEST_REFUSED),
+        (("a",), ("stop",), Fault.INVALID_REPLY),
+        (None, (), Fault.INVALID_REPLY),
+    ],
+)
+def test_a_stop_that_leaves_no_text_is_the_requests_fault(
+    backend: ScriptedBackend, kind: str, stop: tuple[str, ...] | None, omit: tuple[str, ...], fault: Fault
+) -> None:
+    """A caller who stops a reply at its first letter does not make a backend look ill; where none was sent, it is."""
+    backend.behaviour = answers(json.dumps(STOPPED[kind]).encode())
+    with pytest.raises(BackendError) as caught:
+        ask(BackendSpec(kind=kind, url=backend.root, omit=omit), asked(stop=stop))
+    assert caught.value.fault is fault
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_blank_text_that_ended_otherwise_is_the_backends_fault(backend: ScriptedBackend, kind: str) -> None:
+    """Whatever `stop` was sent."""
+    answer = json.dumps(STOPPED[kind]).replace("stop_sequence", "error").replace('"stop"', '"error"')
+    backend.behaviour = answers(answer.replace('"STOP"', '"OTHER"').encode())
+    with pytest.raises(BackendError) as caught:
+        ask(BackendSpec(kind=kind, url=backend.root), asked(stop=("a",)))
+    assert caught.value.fault is Fault.INVALID_REPLY
 
 
 def test_a_date_to_retry_after_counts_from_now(backend: ScriptedBackend) -> None:
