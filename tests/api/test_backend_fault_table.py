@@ -7,10 +7,9 @@ once, when the module begins. The books have no part in it, so they are in SQLit
 
 import asyncio
 import json
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +25,7 @@ from tests.support.backend import Exchange, ScriptedBackend
 from tests.support.certified import ca_file, serving
 from tests.support.dialects import ANSWERS
 from tests.support.envelopes import assert_domain_error
-from tests.support.failing import CANARY, PROMPT, ROWS, Row, refuses, together
+from tests.support.failing import CANARY, PROMPT, ROWS, Row, full, refuses, together
 from tests.support.processes import peak_bytes, workers
 from tests.support.rows import rows
 from tests.support.service import BACKEND_KEY, Answer, Customer, RunningService, checked
@@ -73,21 +72,11 @@ class World(Struct, frozen=True):
 
     outcomes: dict[tuple[str, str, str], Outcome]
     log: str
+    books: bytes
     secrets: list[str]
     elsewhere: int
     certified: int
     grown_bytes: int
-
-
-@contextmanager
-def _full() -> Iterator[str]:
-    """Listen where nobody is let in any more: who comes waits to be connected."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
-        for _ in range(3):
-            before = stack.enter_context(socket.socket())
-            before.settimeout(0)
-            before.connect_ex(listener.getsockname())
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 def _section(kind: str, url: str, **settings: object) -> str:
@@ -148,7 +137,7 @@ def world(sqlite_store: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "unknown authority": certified[0].url,
             "expired": certified[1].url,
             "another host": certified[2].url,
-            "full": stack.enter_context(_full()),
+            "full": stack.enter_context(full()),
         }
         catalogue = _catalogue(places, ca_file(folder, authority))
         database_url = sqlite_store.new_books(folder)
@@ -163,6 +152,7 @@ def world(sqlite_store: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield World(
             outcomes=_outcomes(service, server, asked, log),
             log=log,
+            books=b"".join(path.read_bytes() for path in folder.glob("tarazu.db*")),
             secrets=[CANARY, PROMPT, BACKEND_KEY, "Traceback", *addresses],
             elsewhere=len(elsewhere.received),
             certified=sum(each.asked for each in certified),
@@ -266,7 +256,7 @@ def test_nonsense_in_the_usage_becomes_an_estimate_and_moves_no_credits(
 
 
 @rows("decisions.errors.1", "decisions.errors.2")
-def test_no_secret_is_in_an_answer_or_in_the_log(world: World) -> None:
+def test_no_secret_is_in_an_answer_in_the_log_or_in_the_books(world: World) -> None:
     """Not what a backend says, nor where it is, nor its key, nor the prompt, nor the caller's key."""
     said = [
         world.log,
@@ -274,6 +264,8 @@ def test_no_secret_is_in_an_answer_or_in_the_log(world: World) -> None:
     ]
     secrets = [*world.secrets, *(outcome.customer.secret for outcome in world.outcomes.values())]
     assert [secret for secret in secrets if any(secret in text for text in said)] == []
+    assert all(outcome.customer.account_id.encode() in world.books for outcome in world.outcomes.values())
+    assert [secret for secret in secrets if secret.encode() in world.books] == []
 
 
 def test_nobody_is_asked_who_was_not_to_be(world: World) -> None:

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -74,6 +77,17 @@ def refuses(status: int, **headers: str) -> dict[str, Behaviour]:
         await exchange.send(status, json.dumps(error).encode(), set_cookie=f"session={CANARY}", **headers)
 
     return _all(behave)
+
+
+@contextmanager
+def full() -> Iterator[str]:
+    """Listen where nobody is let in any more: who comes waits to be connected."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        for _ in range(3):
+            before = stack.enter_context(socket.socket())
+            before.settimeout(0)
+            before.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 def together(behave: Behaviour, meeting: asyncio.Barrier) -> Behaviour:
