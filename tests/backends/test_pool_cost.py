@@ -8,7 +8,7 @@ from types import FrameType, ModuleType
 
 import pytest
 
-from tarazu.backends import health, members, pool, turns
+from tarazu.backends import health, http_backend, http_client, local_backend, members, pool, turns
 from tarazu.backends.health import FAILURES_MAX
 from tarazu.backends.members import Member, Members, NoPick, Place
 from tarazu.backends.port import BackendError, Fault
@@ -70,7 +70,11 @@ def test_what_a_turn_costs_does_not_grow_with_those_who_wait(monkeypatch: pytest
     assert picks < 8_000
 
 
-@pytest.mark.parametrize("module", [pool, members, turns, health], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [pool, members, turns, health, http_backend, http_client, local_backend],
+    ids=lambda module: module.__name__,
+)
 def test_no_lock_is_held_across_a_call(module: ModuleType) -> None:
     """There is none: everything happens in the event loop, and between two awaits nobody else comes in."""
     names = set()
