@@ -32,8 +32,16 @@ def _children(service: RunningService, command: bytes) -> list[int]:
     if service.process.poll() is not None:
         return []
     tasks = Path(f"/proc/{service.process.pid}/task").iterdir()
-    children = [child for task in tasks for child in (task / "children").read_text().split()]
-    return [int(child) for child in children if command in Path(f"/proc/{child}/cmdline").read_bytes()]
+    children = [child for task in tasks for child in _read(task / "children").split()]
+    return [int(child) for child in children if command in _read(Path(f"/proc/{child.decode()}/cmdline"))]
+
+
+def _read(path: Path) -> bytes:
+    """Read what the kernel says of a thread or a process: nothing, when that has just ended."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def has_ended(pid: int) -> bool:
