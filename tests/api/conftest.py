@@ -6,6 +6,8 @@ is what the books have no part in, or only one kind of them:
 - test_contract: two minutes of random requests. That the contract is kept is asked of the one HTTP layer.
 - test_slow_clients, its tests that wait for a time-out: ten seconds each, of the connection alone.
 - test_demo: the demo has a file. test_postgresql: what only a server does.
+- test_backend_fault_table, test_backend_comes_back, test_local_faults, test_many_waiting, test_reload: the backends and
+  the catalogue alone, each with a service of its own.
 - test_intake_and_health, its tests of a full disk: the service's own disk, which has no books with PostgreSQL.
 """
 

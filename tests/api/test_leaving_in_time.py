@@ -2,14 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tarazu.backends.kinds import KINDS
 from tests.support.answers import states_of
 from tests.support.at_once import wait_until
-from tests.support.backend import ScriptedBackend, answers, stalls
+from tests.support.backend import Behaviour, ScriptedBackend, answers, stalls, stalls_in_body
+from tests.support.failing import full
 from tests.support.rows import rows
 from tests.support.service import Customer, RunningService
 from tests.support.wire import Wire, chat_head
@@ -36,12 +37,25 @@ model = "m"
 """
     for name, kind, settings in [*((kind, kind, "") for kind in KINDS), ("narrow", "openai", "max_concurrency = 1")]
 )
+FULL = """
+[models."full"]
+credits = 1
+timeout_s = 60
+[[models."full".backends]]
+kind = "openai"
+url = "ADDRESS"
+model = "m"
+"""
 
 
 @pytest.fixture(scope="module")
-def catalogue() -> str:
-    """Sell a model of each kind, and one whose backend takes one request at a time; all have a minute."""
-    return MODELS
+def catalogue() -> Iterator[str]:
+    """Sell a model of each kind, one whose backend takes one request at a time, and one whose backend lets nobody in.
+
+    All have a minute.
+    """
+    with full() as address:
+        yield MODELS + FULL.replace("ADDRESS", address)
 
 
 def _ask(wire: Wire, customer: Customer, model: str) -> None:
@@ -64,11 +78,12 @@ def _until_released_s(service: RunningService, customer: Customer, number: int) 
 
 
 @rows("decisions.reply.4")
+@pytest.mark.parametrize("behaviour", [stalls, stalls_in_body])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_call_of_a_client_that_has_left_ends_at_the_backend_in_time(
-    service: RunningService, backend: ScriptedBackend, kind: str
+    service: RunningService, backend: ScriptedBackend, kind: str, behaviour: Behaviour
 ) -> None:
-    """As the backend sees it, from the moment in which the client closes its connection."""
+    """As the backend sees it, from the moment in which the client closes its connection: before its answer or in it."""
 
     def measure() -> float:
         with Wire(service.port) as wire:
@@ -78,7 +93,22 @@ def test_a_call_of_a_client_that_has_left_ends_at_the_backend_in_time(
         backend.wait_for_leaving()
         return time.monotonic() - begin_s
 
-    backend.behaviour = stalls
+    backend.behaviour = behaviour
+    _assert_in_time(measure)
+
+
+@rows("decisions.reply.4")
+def test_who_leaves_while_the_backend_is_being_connected_to_is_gone_in_time(service: RunningService) -> None:
+    """Its credits are back, however long the backend lets nobody in."""
+    customer = service.customer()
+
+    def measure() -> float:
+        released = states_of(service, customer).count("released")
+        with Wire(service.port) as wire:
+            _ask(wire, customer, "full")
+            wait_until(lambda: states_of(service, customer).count("held") == 1)
+        return _until_released_s(service, customer, released + 1)
+
     _assert_in_time(measure)
 
 

@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+import trustme
 
 from tests.support.answers import assert_paid, look
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import ScriptedBackend
+from tests.support.certified import ca_file, serving
 from tests.support.envelopes import assert_domain_error
 from tests.support.processes import has_ended, workers
 from tests.support.service import CATALOGUE, MODELS, Customer, RunningService, checked
@@ -22,6 +24,8 @@ MANY = 24
 """Connections enough that every worker gets some."""
 RELOADS = 10
 DEARER = CATALOGUE.replace("credits = 1\npayg_amount = 150", "credits = 7\npayg_amount = 150")
+MOVED = DEARER.replace('"BACKEND"', '"BACKEND/moved"')
+"""Dearer, and at other addresses: every pool is a new one."""
 NARROW = """
 [models."narrow"]
 credits = 1
@@ -31,6 +35,17 @@ kind = "openai"
 url = "BACKEND/old"
 model = "m"
 max_concurrency = 1
+"""
+SECRETIVE = """
+[models."secretive"]
+credits = 1
+timeout_s = 20
+[[models."secretive".backends]]
+kind = "openai"
+url = "URL"
+model = "m"
+api_key_file = "key"
+ca_file = "ca.pem"
 """
 LOCAL = """
 [models."embedded"]
@@ -91,7 +106,7 @@ def test_a_changed_price_is_in_force_in_every_worker(service: RunningService, ba
 
 
 def test_no_request_is_dropped_by_reloads(service: RunningService, backend: ScriptedBackend) -> None:
-    """Under load, with a price that goes up and down, every request is answered, at one price or the other."""
+    """Under load, with prices and addresses that go to and fro, every request is answered, as before or as after."""
     customer, stop = service.customer(), threading.Event()
     costs: list[int] = []
 
@@ -103,12 +118,13 @@ def test_no_request_is_dropped_by_reloads(service: RunningService, backend: Scri
 
     def reload_often() -> None:
         for number in range(RELOADS):
-            rewrite(service, backend, (DEARER, CATALOGUE)[number % 2])
+            rewrite(service, backend, (MOVED, CATALOGUE)[number % 2])
             reload(service)
         stop.set()
 
     at_once([ask, ask, ask, ask, reload_often])
     assert set(costs) == {1, 7}
+    assert {received.path for received in backend.received} == {"/v1/chat/completions", "/v1/moved/chat/completions"}
     assert look(service, "SELECT sum(credits), count(*) FROM requests WHERE state = 'charged'") == [
         (sum(costs), len(costs))
     ]
@@ -163,6 +179,30 @@ def test_a_bad_configuration_is_refused_and_the_old_one_stays(
     rewrite(service, backend, DEARER)
     reload(service)
     assert prices(service, customer) == {7}
+
+
+def test_a_key_and_an_authority_that_are_replaced_in_their_files_are_in_force_in_every_worker(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """The configuration names the same files as before; a server whose authority is not the file's gets no request."""
+    customer, authority = service.customer(), trustme.CA()
+
+    def ask() -> set[int]:
+        return {answer.status for answer in at_once([partial(service.chat, customer, model="secretive")] * MANY)}
+
+    (service.folder / "key").write_text("sk-first\n")
+    ca_file(service.folder, trustme.CA())
+    with serving(authority, "127.0.0.1") as server:
+        rewrite(service, backend, CATALOGUE + SECRETIVE.replace("URL", server.url))
+        reload(service)
+        assert (ask(), server.keys) == ({502}, set())
+        ca_file(service.folder, authority)
+        reload(service)
+        assert (ask(), server.keys) == ({200}, {"Bearer sk-first"})
+        (service.folder / "key").write_text("sk-second\n")
+        reload(service)
+        server.keys.clear()
+        assert (ask(), server.keys) == ({200}, {"Bearer sk-second"})
 
 
 def test_a_worker_that_starts_later_has_the_newest(service: RunningService, backend: ScriptedBackend) -> None:

@@ -1,9 +1,7 @@
 """Servers of every kind over real HTTP: where each is asked, with what, and how a try ends."""
 
-import asyncio
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +10,12 @@ from tarazu.backends.http_backend import HttpBackend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, VERSION
-from tarazu.backends.port import Backend, BackendError, Fault
+from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest
 from tests.support.backend import Received, ScriptedBackend, answers
-from tests.support.dialects import ANSWERS, PATHS, TIMEOUT_S, ask, asked
+from tests.support.dialects import ANSWERS, PATHS, anthropic_answer, ask, asked, gemini_answer, openai_answer
 from tests.support.values import Clock
 
 KEY = "sk-5eCr3t"
@@ -265,25 +263,48 @@ def test_a_status_is_a_fault_with_its_rest(backend: ScriptedBackend, kind: str) 
     assert (caught.value.fault, caught.value.detail, caught.value.retry_after_s) == (Fault.BUSY, "429", 7)
 
 
+STOPPED = {
+    "openai": openai_answer("", finish_reason="stop"),
+    "anthropic": {**anthropic_answer(stop_reason="stop_sequence"), "content": []},
+    "gemini": gemini_answer({"text": ""}, finish_reason="STOP"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("stop", "omit", "fault"),
+    [
+        (("a", "e", "i", "o", "u"), (), Fault.REQUEST_REFUSED),
+        (("a",), ("stop",), Fault.INVALID_REPLY),
+        (None, (), Fault.INVALID_REPLY),
+    ],
+)
+def test_a_stop_that_leaves_no_text_is_the_requests_fault(
+    backend: ScriptedBackend, kind: str, stop: tuple[str, ...] | None, omit: tuple[str, ...], fault: Fault
+) -> None:
+    """A caller who stops a reply at its first letter does not make a backend look ill; where none was sent, it is."""
+    backend.behaviour = answers(json.dumps(STOPPED[kind]).encode())
+    with pytest.raises(BackendError) as caught:
+        ask(BackendSpec(kind=kind, url=backend.root, omit=omit), asked(stop=stop))
+    assert caught.value.fault is fault
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_blank_text_that_ended_otherwise_is_the_backends_fault(backend: ScriptedBackend, kind: str) -> None:
+    """Whatever `stop` was sent."""
+    answer = json.dumps(STOPPED[kind]).replace("stop_sequence", "error").replace('"stop"', '"error"')
+    backend.behaviour = answers(answer.replace('"STOP"', '"OTHER"').encode())
+    with pytest.raises(BackendError) as caught:
+        ask(BackendSpec(kind=kind, url=backend.root), asked(stop=("a",)))
+    assert caught.value.fault is Fault.INVALID_REPLY
+
+
 def test_a_date_to_retry_after_counts_from_now(backend: ScriptedBackend) -> None:
     """One that is long past asks for no rest."""
     backend.behaviour = answers(b"{}", status=503, retry_after="Mon, 21 Sep 1998 14:13:50 GMT")
     with pytest.raises(BackendError) as caught:
         ask(BackendSpec(kind="openai", url=backend.root))
     assert (caught.value.fault, caught.value.retry_after_s) == (Fault.BUSY, 0)
-
-
-def ends_in_time(make: Callable[[HttpClient], Backend]) -> Fault:
-    """Ask with a lot of time left, and tell the fault; a try that takes most of it does not end."""
-
-    async def call() -> None:
-        with contextlib.closing(HttpClient()) as http:
-            async with asyncio.timeout(TIMEOUT_S):
-                await make(http).ask(asked(), timeout_s=100 * TIMEOUT_S)
-
-    with pytest.raises(BackendError) as caught:
-        asyncio.run(call())
-    return caught.value.fault
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -164,6 +164,7 @@ def test_a_text_before_a_refusal_is_a_reply(kind: str, answer: dict[str, Any]) -
     [
         ("openai", openai_answer("", finish_reason="length")),
         ("anthropic", anthropic_answer({"type": "thinking", "thinking": "Hm."}, stop_reason="max_tokens")),
+        ("anthropic", {**anthropic_answer(stop_reason="model_context_window_exceeded"), "content": []}),
         ("gemini", {"candidates": [{"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}]}),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from tarazu.backends.conversation import OPENING
 from tarazu.backends.health import BUSY_REST_MAX_S
-from tarazu.backends.http_client import HttpReply
+from tarazu.backends.http_client import CONNECT_TIMEOUT_S, HttpReply
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, TEMPERATURE_MAX, VERSION
 from tarazu.backends.pool import AGAIN
@@ -87,6 +87,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"a user's turn with `{OPENING}`",
         f"{' and '.join(map(str, sorted(BUSY_IF_IT_SAYS_WHEN)))} with a Retry-After",
         f"at most {BUSY_REST_MAX_S / 60:g} minutes",
+        f"no connection in {CONNECT_TIMEOUT_S} s",
     )
     assert [figure for figure in figures if figure not in ONE_LINE] == []
 

@@ -299,9 +299,11 @@ def test_anthropics_answers_are_read(
     if not is_blank(text):
         assert outcome == Reply(text=text, prompt_tokens=read_tokens + (cached or 0), completion_tokens=written)
     else:
-        assert outcome is {"refusal": Fault.REFUSAL, "max_tokens": Fault.REQUEST_REFUSED}.get(
-            stop_reason, Fault.INVALID_REPLY
-        )
+        assert outcome is {
+            "refusal": Fault.REFUSAL,
+            "max_tokens": Fault.REQUEST_REFUSED,
+            "model_context_window_exceeded": Fault.REQUEST_REFUSED,
+        }.get(stop_reason, Fault.INVALID_REPLY)
 
 
 PARTS = st.lists(st.builds(gemini.Part, text=TEXTS, thought=st.booleans() | st.none()), max_size=4)

@@ -31,6 +31,13 @@ def test_a_server_is_trusted_for_the_operators_own_authority(tmp_path: Path, aut
     assert (reply.text, server.asked) == ("Hello there.", 1)
 
 
+def test_a_server_that_offers_http_2_is_asked_by_http_1(tmp_path: Path, authority: trustme.CA) -> None:
+    """Each call has a connection: on a shared one, those beyond the server's bound of streams would wait unseen."""
+    with serving(authority, "127.0.0.1") as server:
+        ask(BackendSpec(kind="openai", url=server.url, ca_file=ca_file(tmp_path, authority)))
+    assert server.agreed in ({"http/1.1"}, {None})
+
+
 def assert_not_asked(server: CertifiedServer, ca_file: str | None) -> None:
     """Ask a server that must not be trusted: it gets no request, and so no key."""
     with pytest.raises(BackendError) as caught:

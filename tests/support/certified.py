@@ -17,12 +17,19 @@ JOIN_TIMEOUT_S = 10
 
 
 class CertifiedServer(ThreadingHTTPServer):
-    """A model server with a certificate for these names. `asked` counts the requests that have reached it."""
+    """A model server with a certificate for these names.
+
+    It offers HTTP/2 beside HTTP/1.1, as the makers' do, but speaks only the latter. `asked` counts the requests that
+    have reached it; `keys` holds what stood in their Authorization, `agreed` the protocols that were agreed on.
+    """
 
     def __init__(self, authority: trustme.CA, *names: str, not_after: datetime | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Answering)
         self.asked = 0
+        self.keys: set[str | None] = set()
+        self.agreed: set[str | None] = set()
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.set_alpn_protocols(["h2", "http/1.1"])
         authority.issue_cert(*names, not_after=not_after).configure_cert(tls)
         self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
@@ -39,10 +46,13 @@ class Answering(BaseHTTPRequestHandler):
     """Gives the same good answer to all."""
 
     server: CertifiedServer
+    connection: ssl.SSLSocket
 
     def do_POST(self) -> None:
         """Count the request and answer it."""
         self.server.asked += 1
+        self.server.keys.add(self.headers["authorization"])
+        self.server.agreed.add(self.connection.selected_alpn_protocol())
         self.rfile.read(int(self.headers["content-length"]))
         body = json.dumps(ANSWERS["openai"]).encode()
         self.send_response(200)

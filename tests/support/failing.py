@@ -1,10 +1,15 @@
 """The ways in which a backend fails, for each kind of server: what it does, and what that is called."""
 
+import asyncio
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from msgspec import Struct
 
+from tarazu.backends.http_client import REPLY_BYTES_MAX
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.pool import AGAIN, AGAIN_TRIES_MAX
 from tarazu.backends.port import Fault
@@ -74,6 +79,27 @@ def refuses(status: int, **headers: str) -> dict[str, Behaviour]:
     return _all(behave)
 
 
+@contextmanager
+def full() -> Iterator[str]:
+    """Listen where nobody is let in any more: who comes waits to be connected."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        for _ in range(3):
+            before = stack.enter_context(socket.socket())
+            before.settimeout(0)
+            before.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def together(behave: Behaviour, meeting: asyncio.Barrier) -> Behaviour:
+    """Behave so once all that are to meet are there."""
+
+    async def behave_together(exchange: Exchange) -> None:
+        await meeting.wait()
+        await behave(exchange)
+
+    return behave_together
+
+
 async def _stalls_in_head(exchange: Exchange) -> None:
     exchange.writer.write(b"HTTP/1.1 200 X\r\ncontent-type: ")
     await exchange.gone
@@ -116,7 +142,9 @@ ROWS: dict[str, Row] = {
     ),
     "null": Row(fault=Fault.INVALID_REPLY, behaviours=_texts(None)),
     "blank": Row(fault=Fault.INVALID_REPLY, behaviours=_texts(" \u2003\n")),
-    "too-large": Row(fault=Fault.INVALID_REPLY, behaviours=_all(_sends_a_lot)),
+    "too-large": Row(
+        fault=Fault.INVALID_REPLY, detail=f"more than {REPLY_BYTES_MAX} bytes", behaviours=_all(_sends_a_lot)
+    ),
     "refusal": Row(
         fault=Fault.REFUSAL,
         behaviours=_bodies(

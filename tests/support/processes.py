@@ -19,11 +19,29 @@ KIB = 1024
 
 def workers(service: RunningService) -> list[int]:
     """List the process ids of the workers; none once the service has ended."""
-    main = service.process.pid
+    return _children(service, b"spawn_main")
+
+
+def local_models(service: RunningService) -> list[int]:
+    """List the process ids of the local models."""
+    return _children(service, b"local_server")
+
+
+def _children(service: RunningService, command: bytes) -> list[int]:
+    """List the children of the main process whose command has this in it, whichever of its threads has begun them."""
     if service.process.poll() is not None:
         return []
-    children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    tasks = Path(f"/proc/{service.process.pid}/task").iterdir()
+    children = [child for task in tasks for child in _read(task / "children").split()]
+    return [int(child) for child in children if command in _read(Path(f"/proc/{child.decode()}/cmdline"))]
+
+
+def _read(path: Path) -> bytes:
+    """Read what the kernel says of a thread or a process: nothing, when that has just ended."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def has_ended(pid: int) -> bool:

@@ -11,12 +11,14 @@ from tarazu.domain.prompt import Message, Settings
 class Draft(Struct, frozen=True, kw_only=True):
     """What a server's answer says, before it is judged.
 
-    `text` may be blank. `is_refusal`: the model, or a filter, declined. `is_cut`: the reply ended at `max_tokens`.
+    `text` may be blank. `is_refusal`: the model, or a filter, declined. `is_cut`: there was no room for more, by
+    `max_tokens` or in the model. `is_stopped`: the reply ended where it wanted, or at a `stop` of the request.
     """
 
     text: str
     is_refusal: bool = False
     is_cut: bool = False
+    is_stopped: bool = False
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 

@@ -63,7 +63,8 @@ class HttpBackend:
         )
         if answer.status not in SUCCESS:
             raise status_error(answer, self._clock() / MILLISECONDS_PER_SECOND)
-        return read_reply(answer.body, self._dialect.read)
+        with_stop = request.settings.stop is not None and "stop" not in self._spec.omit
+        return read_reply(answer.body, self._dialect.read, with_stop=with_stop)
 
 
 def body_of(spec: BackendSpec, request: ChatRequest) -> bytes:

@@ -42,7 +42,8 @@ class HttpReply(Struct, frozen=True):
 class HttpClient:
     """Asks model servers. Redirects are not followed, so no key goes to another host; TLS is always verified.
 
-    A call that is cancelled is cut off at the server at once.
+    A call that is cancelled is cut off at the server at once. Each has a connection of its own: it is HTTP/1.1, also
+    where a server offers HTTP/2, in which all share one, and those beyond the server's bound of streams wait unseen.
     """
 
     def __init__(self) -> None:
@@ -137,6 +138,7 @@ def _client(runtime: Runtime, *, no_proxy: bool = False, tls_verify: bool | Cert
         no_proxy=no_proxy,
         tls_verify=tls_verify,
         redirect=Policy.none(),
+        http1_only=True,
         connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_S),
         pool_idle_timeout=timedelta(seconds=IDLE_TIMEOUT_S),
         pool_max_idle_per_host=IDLE_CONNECTIONS_MAX,

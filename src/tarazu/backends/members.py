@@ -58,10 +58,12 @@ class Member:
 
     def standing(self, now_s: float) -> Standing:
         """Tell how it stands now to a request that looks for a backend."""
-        health, most = self.health, self.place.max_concurrency
+        state, most = self.health.state, self.place.max_concurrency
         is_full = most is not None and self.in_flight >= most
-        is_resting = health.state is not HealthState.READY and health.is_resting(now_s)
-        if health.state is not HealthState.TRIPPED:
+        if state is HealthState.READY:
+            return Standing.FULL if is_full else Standing.FREE
+        is_resting = now_s < self.health.rests_until_s
+        if state is HealthState.BUSY:
             return Standing.BUSY if is_resting else Standing.FULL if is_full else Standing.FREE
         if is_full:
             return Standing.BUSY
@@ -96,19 +98,36 @@ class Members:
         When nobody is free or will be, a tripped one is asked all the same: a request is not given up, nor kept waiting
         for a slow trial, while there is somebody who might serve it.
         """
-        left = [(member.standing(now_s), member) for member in self._all if member not in asked]
-        free = [member for standing, member in left if standing is Standing.FREE]
-        tripped = [member for standing, member in left if standing is Standing.TRIPPED]
-        if free:
-            first = free[0].place.priority
-            picked = min((member for member in free if member.place.priority == first), key=self._load)
-        elif tripped and all(standing is not Standing.FULL for standing, _ in left):
-            picked = min(tripped, key=_hope)
-        else:
-            return NoPick.WAIT if left else NoPick.NOBODY
+        free, others = self._look(asked, now_s)
+        picked = free or _most_hopeful(others)
+        if picked is None:
+            return NoPick.WAIT if others else NoPick.NOBODY
         self._turn = max(picked.next_turn, self._turn)
         picked.next_turn = self._turn + 1 / picked.place.weight
         return picked
+
+    def _look(self, asked: Collection[Member], now_s: float) -> tuple[Member | None, list[tuple[Standing, Member]]]:
+        """Find the free one with the least load by weight, among equals the one whose turn by weight it is.
+
+        Also list those that are not free, as far as it has looked: it ends with the first priority that has a free one.
+        Who was away has saved up no turns. It is one loop, since every request comes through here.
+        """
+        least: Member | None = None
+        least_load = least_turn = 0.0
+        others: list[tuple[Standing, Member]] = []
+        for member in self._all:
+            place = member.place
+            if least is not None and place.priority != least.place.priority:
+                break
+            if member in asked:
+                continue
+            if (standing := member.standing(now_s)) is not Standing.FREE:
+                others.append((standing, member))
+                continue
+            load, turn = member.in_flight / place.weight, max(member.next_turn, self._turn)
+            if least is None or load < least_load or (load == least_load and turn < least_turn):
+                least, least_load, least_turn = member, load, turn
+        return least, others
 
     def all_rest_until(self, asked: Collection[Member], until_s: float) -> bool:
         """Tell whether all that are not yet `asked` want to be left alone until then, and for longer."""
@@ -123,9 +142,13 @@ class Members:
         ends = [member.health.rests_until_s for member in self._all if member.health.is_resting(now_s)]
         return min(ends, default=None)
 
-    def _load(self, member: Member) -> tuple[float, float]:
-        """Tell by what the pick compares: load by weight, then turns by weight; who was away has saved up none."""
-        return member.in_flight / member.place.weight, max(member.next_turn, self._turn)
+
+def _most_hopeful(others: list[tuple[Standing, Member]]) -> Member | None:
+    """Find the tripped one to ask; none while one that is well will soon be free."""
+    tripped = [member for standing, member in others if standing is Standing.TRIPPED]
+    if not tripped or any(standing is Standing.FULL for standing, _ in others):
+        return None
+    return min(tripped, key=_hope)
 
 
 def _hope(member: Member) -> tuple[int, float]:

@@ -41,7 +41,7 @@ class Fault(Enum):
     BUSY = "busy", Remedy.WAIT
     """The backend has no room now: 429, and 503 or 529 with a Retry-After."""
     REQUEST_REFUSED = "request_refused", Remedy.GIVE_UP
-    """The backend does not take the request's content: 400, 413, 422; or its `max_tokens` leave no room for a text."""
+    """The backend does not take the request's content: 400, 413, 422; or its `max_tokens` or `stop` leave no text."""
     REFUSAL = "refusal", Remedy.GIVE_UP
     """The model, or a filter before it, declines to answer: a refusal or a safety block without a text."""
 

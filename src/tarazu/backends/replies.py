@@ -14,11 +14,11 @@ TOKENS_MAX = 100_000_000
 """A token figure above this is nonsense."""
 
 
-def read_reply(body: bytes, read: Callable[[Any], Draft]) -> Reply:
+def read_reply(body: bytes, read: Callable[[Any], Draft], *, with_stop: bool = False) -> Reply:
     """Make the reply of a body in one dialect: one with a text that is not blank, or BackendError.
 
     A blank text is the backend's fault, unless it says that it declined to answer, or that `max_tokens` left it no
-    room: then another would do the same.
+    room, or that it ended and may have done so at a `stop` that was sent (`with_stop`): then another would do the same.
     """
     try:
         draft = read(_read_json(body))
@@ -31,6 +31,8 @@ def read_reply(body: bytes, read: Callable[[Any], Draft]) -> Reply:
         raise BackendError(Fault.REFUSAL)
     if draft.is_cut:
         raise BackendError(Fault.REQUEST_REFUSED, "blank text at max_tokens")
+    if draft.is_stopped and with_stop:
+        raise BackendError(Fault.REQUEST_REFUSED, "blank text at stop")
     raise BackendError(Fault.INVALID_REPLY, "blank text")
 
 

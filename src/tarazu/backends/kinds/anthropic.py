@@ -16,6 +16,8 @@ VERSION = "2023-06-01"
 MAX_TOKENS_DEFAULT = 4_096
 """Where neither the request nor the model bounds the reply: the API wants a bound, and every model takes this one."""
 TEMPERATURE_MAX = 1.0
+CUTS = ("max_tokens", "model_context_window_exceeded")
+"""The stop reasons of a reply that there was no room for."""
 
 
 class _Block(Struct, frozen=True):
@@ -57,7 +59,8 @@ def _read(answer: Any) -> Draft:
     return Draft(
         text="".join(block.text for block in message.content if block.type == "text"),
         is_refusal=message.stop_reason == "refusal",
-        is_cut=message.stop_reason == "max_tokens",
+        is_cut=message.stop_reason in CUTS,
+        is_stopped=message.stop_reason == "stop_sequence",
         prompt_tokens=tokens(
             message.usage,
             "input_tokens",

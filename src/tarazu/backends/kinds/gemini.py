@@ -71,6 +71,7 @@ def _read(answer: Any) -> Draft:
         text="".join(part.text for part in candidate.content.parts if not part.thought),
         is_refusal=candidate.finish_reason in REFUSALS,
         is_cut=candidate.finish_reason == "MAX_TOKENS",
+        is_stopped=candidate.finish_reason == "STOP",
         prompt_tokens=tokens(response.usage_metadata, "promptTokenCount"),
         # Thinking is output here as it is with the others, which count it in.
         completion_tokens=tokens(response.usage_metadata, "candidatesTokenCount", plus=("thoughtsTokenCount",)),

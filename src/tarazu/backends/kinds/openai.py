@@ -38,6 +38,7 @@ def _read(answer: Any) -> Draft:
         text=choice.message.content or "",
         is_refusal=bool(choice.message.refusal) or choice.finish_reason == "content_filter",
         is_cut=choice.finish_reason == "length",
+        is_stopped=choice.finish_reason == "stop",
         prompt_tokens=tokens(completion.usage, "prompt_tokens"),
         completion_tokens=tokens(completion.usage, "completion_tokens"),
     )
