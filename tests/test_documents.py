@@ -18,8 +18,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from tarazu.api import body
-from tarazu.api.app import make_application
 from tarazu.api.request_id import RequestIds
+from tarazu.application import make_application
 from tarazu.backends import http_client, local, local_backend, local_server
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES, LocalAddress
 from tarazu.cli.app import app

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tarazu.service.checks import ProvisioningError
+from tarazu.service.provisioning_errors import ProvisioningError
 from tests.support.answers import assert_paid, assert_refused, credits_left, look, read_usage
 from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend, answers

@@ -107,7 +107,7 @@ def test_set_wants_one_clear_change(tarazu: Commands, options: tuple[str, ...], 
         (("create", "--name", "A", "--plan", "gold"), "There is no plan 'gold'. Plans: basic, large."),
         (
             ("create", "--name", "A", "--email", "a@b.c"),
-            "There is an account with the email a@b.c already. Give another, or find it with: tarazu account list",
+            "There is an account with the email a@b.c already. Give another. Or find it with: tarazu account list",
         ),
     ],
 )

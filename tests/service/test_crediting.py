@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from tarazu.domain.credits import BALANCE_MAX, Hold
-from tarazu.service.checks import ProvisioningError
 from tarazu.service.crediting import record_topup
 from tarazu.service.provisioning import Provisioning
+from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import ChangeKind
 from tarazu.store.topups import Topup

@@ -6,8 +6,8 @@ from random import Random
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.keys import parse
-from tarazu.service.checks import ProvisioningError
 from tarazu.service.provisioning import Provisioning
+from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.availability import BooksUnavailableError
 from tests.simulation.callers import Callers
 from tests.simulation.faults import Death, Fault, FaultyEngine

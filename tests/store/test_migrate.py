@@ -34,6 +34,14 @@ TABLES = {
     "idempotency_keys",
     "intake",
     "backend_rests",
+    "operators",
+    "logins",
+    "sessions",
+    "invitations",
+    "sign_in_failures",
+    "admin_tokens",
+    "creations",
+    "acts",
     "alembic_version",
 }
 

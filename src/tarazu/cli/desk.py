@@ -76,11 +76,11 @@ def open_provisioning(configuration: "Configuration", *, by: str | None = None) 
     Raises:
         CommandError: the books cannot be used, or the act cannot be done.
     """
-    from tarazu.service.checks import ProvisioningError
     from tarazu.service.provisioning import Provisioning
+    from tarazu.service.provisioning_errors import ProvisioningError
 
     with open_books(configuration) as engine:
         try:
             yield Provisioning(engine, configuration.catalogue, system_clock, by=operator_name() if by is None else by)
         except ProvisioningError as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(str(error) if error.hint is None else f"{error} {error.hint}") from None

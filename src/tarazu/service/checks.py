@@ -2,6 +2,8 @@
 
 import re
 
+from tarazu.service.provisioning_errors import ProvisioningError
+
 NAME_LENGTH_MAX = 200
 HISTORY_LENGTH = 50
 HISTORY_LENGTH_MAX = 1_000
@@ -13,10 +15,6 @@ JOINERS = "\u200c\u200d"
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
-class ProvisioningError(Exception):
-    """The act cannot be done; nothing was changed. The message says why and what to do."""
-
-
 def checked_text(what: str, text: str, length_max: int) -> str:
     """Take the white space around a text off.
 
@@ -26,7 +24,9 @@ def checked_text(what: str, text: str, length_max: int) -> str:
     trimmed = text.strip()
     printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
     if not trimmed or len(trimmed) > length_max or not printable:
-        raise ProvisioningError(f"The {what} must be 1 to {length_max} printable characters.")
+        raise ProvisioningError(
+            "The {what} must be 1 to {length_max} printable characters.", what=what, length_max=length_max
+        )
     return trimmed
 
 
@@ -38,7 +38,7 @@ def checked_email(email: str) -> str:
     """
     trimmed = email.strip().lower()
     if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
-        raise ProvisioningError(f"{email!r} is no email address. Write one as in ada@example.com.")
+        raise ProvisioningError("{email!r} is no email address. Write one as in ada@example.com.", email=email)
     return trimmed
 
 
@@ -49,7 +49,7 @@ def checked_length(length: int) -> int:
         ProvisioningError: it is out of bounds.
     """
     if not 1 <= length <= HISTORY_LENGTH_MAX:
-        raise ProvisioningError(f"The limit must be 1 to {HISTORY_LENGTH_MAX}, not {length}.")
+        raise ProvisioningError("The limit must be 1 to {most}, not {length}.", most=HISTORY_LENGTH_MAX, length=length)
     return length
 
 
@@ -60,5 +60,5 @@ def at_least_one(what: str, number: int | None) -> int | None:
         ProvisioningError: it is below 1.
     """
     if number is not None and number < 1:
-        raise ProvisioningError(f"The {what} must be at least 1, not {number}.")
+        raise ProvisioningError("The {what} must be at least 1, not {number}.", what=what, number=number)
     return number

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account
 from tarazu.domain.credits import BALANCE_MAX
-from tarazu.service.checks import ProvisioningError
+from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.store.accounts import lock_account
 from tarazu.store.adjustments import Adjustment, find_adjustment, insert_adjustment
 from tarazu.store.credit_history import CreditChange
@@ -37,10 +37,12 @@ def checked_amount(credits_: int, *, least: int) -> int:
         ProvisioningError: it is 0, below `least`, or more than a balance may be.
     """
     if not least <= credits_ <= BALANCE_MAX or credits_ == 0:
-        but_zero = "" if least == 1 else " but 0"
-        raise ProvisioningError(
-            f"The amount must be a whole number from {least} to {BALANCE_MAX}{but_zero}, not {credits_}."
+        text = (
+            "The amount must be a whole number from {least} to {most}, not {credits}."
+            if least == 1
+            else "The amount must be a whole number from {least} to {most} but 0, not {credits}."
         )
+        raise ProvisioningError(text, least=least, most=BALANCE_MAX, credits=credits_)
     return credits_
 
 
@@ -87,15 +89,14 @@ def _used_before(connection: Connection, reference: str | None) -> Topup | Adjus
 
 
 def _used_otherwise(first: Topup | Adjustment) -> ProvisioningError:
-    what = (
-        f"for {first.credits} credits to {first.account_id}"
-        if isinstance(first, Topup)
-        else f"for an adjustment of {first.account_id} by {first.credits:+} credits"
-    )
-    return ProvisioningError(
-        f"The reference {first.reference} was used before, {what}; nothing was changed. "
+    text = (
+        "The reference {reference} was used before, for {credits} credits to {account}; nothing was changed. "
         "Give every payment and every correction a reference of its own."
+        if isinstance(first, Topup)
+        else "The reference {reference} was used before, for an adjustment of {account} by {credits:+} credits; "
+        "nothing was changed. Give every payment and every correction a reference of its own."
     )
+    return ConflictError(text, reference=first.reference, credits=first.credits, account=first.account_id)
 
 
 def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
@@ -104,12 +105,15 @@ def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
     assert account is not None, "accounts are never deleted"
     balance = account.balance
     if change.credits > 0 and balance + change.credits > BALANCE_MAX:
-        raise ProvisioningError(
-            f"The balance may not pass {BALANCE_MAX} credits; it is {balance} now, so at most "
-            f"{max(0, BALANCE_MAX - balance)} credits can be given."
+        raise ConflictError(
+            "The balance may not pass {most} credits; it is {balance} now, so at most {room} credits can be given.",
+            most=BALANCE_MAX,
+            balance=balance,
+            room=max(0, BALANCE_MAX - balance),
         )
     if balance + change.credits < 0:
-        raise ProvisioningError(
-            f"The balance may not be below zero; it is {balance} now, so at most {balance} credits can be taken. "
-            "What is held for requests on their way is not in it."
+        raise ConflictError(
+            "The balance may not be below zero; it is {balance} now, so at most {balance} credits can be taken. "
+            "What is held for requests on their way is not in it.",
+            balance=balance,
         )

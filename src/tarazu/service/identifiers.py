@@ -9,6 +9,7 @@ ACCOUNT_PREFIX = "acc_"
 COMPLETION_PREFIX = "chatcmpl_"
 TOPUP_PREFIX = "top_"
 ADJUSTMENT_PREFIX = "adj_"
+ACT_PREFIX = "act_"
 HOST_CHARACTERS_MAX = 64
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
@@ -34,6 +35,11 @@ def new_adjustment_id() -> str:
 def new_completion_id(at_ms: int) -> str:
     """Make a completion id: `chatcmpl_`, 9 characters that sort by time, 14 random ones."""
     return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
+
+
+def new_act_id(at_ms: int) -> str:
+    """Make the id of an act: `act_`, 9 characters that sort by time, 14 random ones."""
+    return ACT_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
 
 
 def new_process_id() -> str:

@@ -6,6 +6,7 @@ Every act is one transaction. What is wrong with it is a ProvisioningError, whos
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,6 @@ from tarazu.domain.keys import ENTROPY_BYTES, mint
 from tarazu.service.checks import (
     HISTORY_LENGTH,
     NAME_LENGTH_MAX,
-    ProvisioningError,
     at_least_one,
     checked_email,
     checked_length,
@@ -33,13 +33,15 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
-from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
+from tarazu.service.identifiers import new_account_id, new_act_id, new_adjustment_id, new_topup_id
+from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
 from tarazu.store.accounts import (
     find_account,
     find_account_by_email,
     has_accounts,
     insert_account,
     list_accounts,
+    lock_account,
     update_account,
 )
 from tarazu.store.adjustments import Adjustment
@@ -49,6 +51,7 @@ from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
 from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup
+from tarazu.store.trail import Act, Via, insert_act, list_acts
 
 RETRY_AFTER_S_MAX = 86_400
 
@@ -64,6 +67,13 @@ class IssuedKey(Struct, frozen=True):
         return f"IssuedKey({self.key.id})"
 
 
+class Trail(Struct, frozen=True):
+    """Acts, newest first; `more` when there are older ones."""
+
+    acts: tuple[Act, ...]
+    more: bool
+
+
 class Unchanged(Struct, frozen=True):
     """Stands for a setting that an act leaves as it is."""
 
@@ -72,13 +82,14 @@ UNCHANGED = Unchanged()
 
 
 class Provisioning:
-    """The acts on one set of books of whoever `by` names, who is recorded with every change of a balance."""
+    """The acts on one set of books of whoever `by` names. Each is put into the trail, with the way by which it came."""
 
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock, *, by: str) -> None:
+    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock, *, by: str, via: Via = Via.COMMAND) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._clock = clock
         self._by = by  # checked where it is recorded: whoever only looks needs no name
+        self._via = via
 
     def create_account(
         self,
@@ -108,11 +119,14 @@ class Provisioning:
         )
         with self._transaction() as connection:
             if account.email is not None and find_account_by_email(connection, account.email) is not None:
-                raise ProvisioningError(
-                    f"There is an account with the email {account.email} already. "
-                    "Give another, or find it with: tarazu account list"
+                raise ConflictError(
+                    "There is an account with the email {email} already. Give another.",
+                    hint="Or find it with: tarazu account list",
+                    email=account.email,
                 )
             insert_account(connection, account)
+            detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
+            self._record(connection, "account.create", account.id, **detail)
         return account
 
     def accounts(self) -> list[Account]:
@@ -148,13 +162,20 @@ class Provisioning:
             ProvisioningError: no such account or plan.
         """
         with self._transaction() as connection:
-            account = _account(connection, account_id)
+            before = _account(connection, account_id)
             account = replace(
-                account,
-                plan=account.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
-                status=account.status if isinstance(status, Unchanged) else status,
+                before,
+                plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
+                status=before.status if isinstance(status, Unchanged) else status,
             )
             update_account(connection, account_id, plan=account.plan, status=account.status)
+            changes = {
+                name: [getattr(before, name), getattr(account, name)]
+                for name in ("plan", "status")
+                if getattr(before, name) != getattr(account, name)
+            }
+            if changes:
+                self._record(connection, "account.set", account_id, **changes)
             (account,) = self._on_this_page(connection, [account])
         return account
 
@@ -175,7 +196,7 @@ class Provisioning:
         created_at_ms = self._clock()
         with self._transaction() as connection:
             _account(connection, account_id)
-            return _issue(
+            issued = _issue(
                 connection,
                 account_id=account_id,
                 name=checked_text("name", name, NAME_LENGTH_MAX),
@@ -184,6 +205,8 @@ class Provisioning:
                 created_at_ms=created_at_ms,
                 expires_at_ms=_after(created_at_ms, at_least_one("expiry", expires_in_s)),
             )
+            self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
+        return issued
 
     def keys(self, account_id: str) -> list[Key]:
         """List the keys of an account, also those that have ended, oldest first.
@@ -195,34 +218,47 @@ class Provisioning:
             _account(connection, account_id)
             return list_keys(connection, account_id)
 
-    def revoke_key(self, key_id: str) -> Key:
-        """End a key now; one that is revoked already stays as it is.
+    def key(self, key_id: str) -> Key:
+        """Show one key.
+
+        Raises:
+            ProvisioningError: there is no such key.
+        """
+        with self._reading() as connection:
+            return _key(connection, key_id, None)
+
+    def revoke_key(self, key_id: str, *, account_id: str | None = None) -> Key:
+        """End a key now, of this account if one is given; one that is revoked already stays as it is.
 
         Raises:
             ProvisioningError: there is no such key.
         """
         with self._transaction() as connection:
-            _key(connection, key_id)
-            revoke_key(connection, key_id, self._clock())
-            return _key(connection, key_id)
+            key = _lock_key(connection, key_id, account_id)
+            if key.revoked_at_ms is None:
+                revoke_key(connection, key_id, self._clock())
+                self._record(connection, "key.revoke", key.account_id, key_id, name=key.name)
+            return _key(connection, key_id, account_id)
 
-    def replace_key(self, key_id: str, *, grace_s: int = 0) -> IssuedKey:
+    def replace_key(self, key_id: str, *, grace_s: int = 0, account_id: str | None = None) -> IssuedKey:
         """Issue a new key with the name, models, limit and expiry of an old one, which ends now or after `grace_s`.
+
+        Where an account is given the key must be one of it.
 
         Raises:
             ProvisioningError: there is no such key, or it has ended.
         """
         now = self._clock()
         with self._transaction() as connection:
-            old = _key(connection, key_id)
+            old = _lock_key(connection, key_id, account_id)
             if not old.is_active(now):
-                raise ProvisioningError(f"{key_id} has ended; create a new key instead.")
+                raise ConflictError("{key} has ended; create a new key instead.", key=key_id)
             if grace_s > 0:
                 ends_at_ms = now + grace_s * 1_000
                 set_key_expiry(connection, key_id, min(ends_at_ms, old.expires_at_ms or ends_at_ms))
             else:
                 revoke_key(connection, key_id, now)
-            return _issue(
+            issued = _issue(
                 connection,
                 account_id=old.account_id,
                 name=old.name,
@@ -231,6 +267,9 @@ class Provisioning:
                 created_at_ms=now,
                 expires_at_ms=old.expires_at_ms,
             )
+            detail = {"name": old.name, "in_place_of": old.id, "grace_s": grace_s}
+            self._record(connection, "key.replace", old.account_id, issued.key.id, **detail)
+        return issued
 
     def add_credit(
         self, account_id: str, credits_: int, *, reference: str, note: str | None = None
@@ -254,7 +293,11 @@ class Provisioning:
         )
         with self._transaction() as connection:
             _account(connection, account_id)
-            return record_topup(connection, topup)
+            recorded, is_new = record_topup(connection, topup)
+            if is_new:
+                detail = {"credits": topup.credits, "reference": topup.reference}
+                self._record(connection, "credit.add", account_id, topup.id, **detail)
+        return recorded, is_new
 
     def adjust_credit(
         self, account_id: str, credits_: int, *, reason: str, reference: str | None = None
@@ -278,7 +321,11 @@ class Provisioning:
         )
         with self._transaction() as connection:
             _account(connection, account_id)
-            return record_adjustment(connection, adjustment)
+            recorded, is_new = record_adjustment(connection, adjustment)
+            if is_new:
+                detail = {"credits": adjustment.credits, "reason": adjustment.reason}
+                self._record(connection, "credit.adjust", account_id, adjustment.id, **detail)
+        return recorded, is_new
 
     def credit_history(
         self, account_id: str, *, limit: int = HISTORY_LENGTH, before: str | None = None
@@ -294,8 +341,11 @@ class Provisioning:
             try:
                 found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
-                raise ProvisioningError(
-                    f"{account_id} has no change {before!r}. List them with: tarazu credit history {account_id}"
+                raise NotThereError(
+                    "{account} has no change {change!r}.",
+                    hint=f"List them with: tarazu credit history {account_id}",
+                    account=account_id,
+                    change=before,
                 ) from None
         return CreditHistory(account=account, changes=tuple(found[:limit]), more=len(found) > limit)
 
@@ -306,22 +356,54 @@ class Provisioning:
             ProvisioningError: `retry_after_s` is out of bounds.
         """
         if not 1 <= retry_after_s <= RETRY_AFTER_S_MAX:
-            raise ProvisioningError(f"The retry time must be 1 to {RETRY_AFTER_S_MAX} seconds.")
-        return self._switch(Intake(stopped=True, retry_after_s=retry_after_s))
+            raise ProvisioningError("The retry time must be 1 to {most} seconds.", most=RETRY_AFTER_S_MAX)
+        return self._switch(Intake(stopped=True, retry_after_s=retry_after_s), "intake.stop")
 
     def resume_intake(self) -> Intake:
         """Take completions again."""
-        return self._switch(Intake())
+        return self._switch(Intake(), "intake.resume")
 
     def intake(self) -> Intake:
         """Tell how the switch stands."""
         with self._reading() as connection:
             return read_intake(connection)
 
-    def _switch(self, switch: Intake) -> Intake:
+    def trail(self, *, limit: int = HISTORY_LENGTH, account_id: str | None = None, before: str | None = None) -> Trail:
+        """List what was done, newest first: at most `limit` acts, of one account if given, before the act `before`.
+
+        Raises:
+            ProvisioningError: `limit` is out of bounds, or there is no such account.
+        """
+        checked_length(limit)
+        with self._reading() as connection:
+            if account_id is not None:
+                _account(connection, account_id)
+            found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
+        return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
+
+    def _switch(self, switch: Intake, act: str) -> Intake:
         with self._transaction() as connection:
             write_intake(connection, switch)
+            self._record(connection, act, None, **({"retry_after_s": switch.retry_after_s} if switch.stopped else {}))
         return switch
+
+    def _record(
+        self, connection: Connection, act: str, account_id: str | None, subject: str | None = None, /, **detail: Any
+    ) -> None:
+        now_ms = self._clock()
+        insert_act(
+            connection,
+            Act(
+                id=new_act_id(now_ms),
+                act=act,
+                made_by=self._made_by(),
+                via=self._via,
+                account_id=account_id,
+                subject=subject,
+                detail=detail,
+                made_at_ms=now_ms,
+            ),
+        )
 
     def _made_by(self) -> str:
         return checked_text("name of who does it", self._by, NAME_LENGTH_MAX)
@@ -331,7 +413,11 @@ class Provisioning:
 
     def _plan_name(self, plan: str | None) -> str | None:
         if plan is not None and plan not in self._catalogue.plans:
-            raise ProvisioningError(f"There is no plan {plan!r}. Plans: {', '.join(self._catalogue.plans) or 'none'}.")
+            raise ProvisioningError(
+                "There is no plan {plan!r}. Plans: {plans}.",
+                plan=plan,
+                plans=", ".join(self._catalogue.plans) or "none",
+            )
         return plan
 
     def _models(self, models: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -341,7 +427,11 @@ class Provisioning:
             raise ProvisioningError("A list of models must name at least one.")
         for model_id in models:
             if model_id != ANY_MODEL and model_id not in self._catalogue.models:
-                raise ProvisioningError(f"There is no model {model_id!r}. Models: {', '.join(self._catalogue.models)}.")
+                raise ProvisioningError(
+                    "There is no model {model!r}. Models: {models}.",
+                    model=model_id,
+                    models=", ".join(self._catalogue.models),
+                )
         return tuple(models)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
@@ -381,15 +471,24 @@ def _issue(
 def _account(connection: Connection, account_id: str) -> Account:
     account = find_account(connection, account_id)
     if account is None:
-        raise ProvisioningError(f"There is no account {account_id!r}. List them with: tarazu account list")
+        raise NotThereError(
+            "There is no account {account!r}.", hint="List them with: tarazu account list", account=account_id
+        )
     return account
 
 
-def _key(connection: Connection, key_id: str) -> Key:
+def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
     key = find_key(connection, key_id)
-    if key is None:
-        raise ProvisioningError(f"There is no key {key_id!r}. List them with: tarazu key list ACCOUNT")
+    if key is None or account_id not in (None, key.account_id):
+        raise NotThereError("There is no key {key!r}.", hint="List them with: tarazu key list ACCOUNT", key=key_id)
     return key
+
+
+def _lock_key(connection: Connection, key_id: str, account_id: str | None) -> Key:
+    """Read a key to change it. Its account is locked first, as everywhere: the trail's row will lead there."""
+    key = _key(connection, key_id, account_id)
+    lock_account(connection, key.account_id)
+    return _key(connection, key_id, account_id)
 
 
 def _after(start_ms: int, seconds: int | None) -> int | None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tarazu.backends.http_client import HttpClient
 from tarazu.domain.calendar import Clock
+from tarazu.service.back_office import BackOffice
 from tarazu.service.books import open_books
 from tarazu.service.broadcast import Channel, follow
 from tarazu.service.completion import Completions
@@ -57,6 +58,7 @@ class Service:
         self.pools = Pools(self._http, environ, self.clock, on_change=self._rests_changed.set)
         self.pools.adopt(configuration.catalogue, setup.local_addresses)
         self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
+        self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)
         self.completions = Completions(
             self.ledger, self.pools, self.clock, max_in_flight=configuration.server.max_in_flight
         )
@@ -75,6 +77,7 @@ class Service:
         """Finish what waits for the books, and close all connections."""
         for task in self._background:
             task.cancel()
+        self.back_office.close()
         await self.ledger.stop()
         self._http.close()
         self._engine.dispose()
@@ -87,6 +90,7 @@ class Service:
         catalogue = setup.configuration.catalogue
         self.pools.adopt(catalogue, setup.local_addresses)
         self.ledger.catalogue = catalogue
+        self.back_office.catalogue = catalogue
 
     async def _follow(self, channel: Channel) -> None:
         """Follow, and wait for the newest: a worker that starts late must not begin with what was sold long ago."""

@@ -32,7 +32,7 @@ from tarazu.service.pools import local_paths
 from tarazu.service.reloading import Reloader
 from tarazu.service.running import Setup
 
-APPLICATION = "tarazu.api.app:make_application"
+APPLICATION = "tarazu.application:make_application"
 HEADERS_TIMEOUT_S = 10
 """For the head of a request, as for its body."""
 GRACE_S = 10

@@ -4,7 +4,7 @@ from sqlalchemy import Engine, inspect, text
 
 from tarazu.store.engine import transaction
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest of the migrations."""
 
 

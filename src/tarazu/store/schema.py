@@ -184,3 +184,102 @@ backend_rests = Table(
     CheckConstraint("state IN ('busy', 'tripped')", name="state"),
 )
 """The backends that rest, as each process sees them: for operators to look at. A row means nothing after `until_ms`."""
+
+operators = Table(
+    "operators",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("email", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("status", String, nullable=False),
+    Column("password", String),
+    Column("language", String),
+    Column("created_at_ms", BigInteger, nullable=False),
+    CheckConstraint("status IN ('active', 'inactive')", name="status"),
+)
+"""Who may open the operators' pages. `password` is an argon2 hash, NULL until the invitation is followed."""
+
+logins = Table(
+    "logins",
+    metadata,
+    Column("account_id", ForeignKey("accounts.id"), primary_key=True),
+    Column("password", String, nullable=False),
+    Column("language", String),
+    Column("changed_at_ms", BigInteger, nullable=False),
+)
+"""How an account's holder signs in, beside the account's email. `password` is an argon2 hash."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), index=True),
+    Column("operator_id", ForeignKey("operators.id"), index=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("seen_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
+)
+"""The browsers that are signed in, by the SHA-256 of what their cookie holds; one that has ended has no row."""
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), unique=True),
+    Column("operator_id", ForeignKey("operators.id"), unique=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
+)
+"""The one-time links that let a person choose a password, by the SHA-256 of what the link holds."""
+
+sign_in_failures = Table(
+    "sign_in_failures",
+    metadata,
+    Column("subject", LargeBinary(32), primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("until_ms", BigInteger, nullable=False, index=True),
+    CheckConstraint("failures >= 1", name="failures"),
+)
+"""Wrong passwords, counted by a digest of whom they were for and whence they came, until `until_ms`."""
+
+admin_tokens = Table(
+    "admin_tokens",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("scopes", String, nullable=False),
+    Column("made_by", String, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger),
+    Column("revoked_at_ms", BigInteger),
+)
+"""The tokens of the admin API, by the SHA-256 of their secrets. `scopes` is a JSON array."""
+
+creations = Table(
+    "creations",
+    metadata,
+    Column("reference", String, primary_key=True),
+    Column("fingerprint", LargeBinary(32), nullable=False),
+    Column("subject", String, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+)
+"""What was created under a reference, so that the same creation sent twice makes one. `subject` is the id."""
+
+acts = Table(
+    "acts",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("act", String, nullable=False),
+    Column("made_by", String, nullable=False),
+    Column("via", String, nullable=False),
+    Column("account_id", ForeignKey("accounts.id")),
+    Column("subject", String),
+    Column("detail", String, nullable=False),
+    Column("made_at_ms", BigInteger, nullable=False),
+    CheckConstraint("via IN ('command', 'operator', 'token', 'holder')", name="via"),
+    Index("ix_acts_account_id_id", "account_id", "id"),
+)
+"""The trail: every act on the books but requests, with who and when. Ids sort by time; `detail` is a JSON object."""

@@ -1,0 +1,1 @@
+"""Pages for account holders, at /panel, and for operators, at /admin."""

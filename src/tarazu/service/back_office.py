@@ -1,0 +1,92 @@
+"""What people and their programs look at and do beside completions: on threads and connections of its own.
+
+A page that reads many rows, or an act that waits for a lock, delays no admission.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from tarazu.domain.calendar import Clock
+from tarazu.domain.catalogue import Catalogue
+from tarazu.service.provisioning import Provisioning
+from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.engine import transaction
+from tarazu.store.trail import Via
+
+THREADS = 2
+"""As many of a process's connections to the books are used here at most."""
+CALLS_MAX = 64
+"""Running and waiting; one more is refused."""
+
+T = TypeVar("T")
+
+
+class BackOfficeFullError(BooksUnavailableError):
+    """More wait than the back office may hold; nothing was done."""
+
+
+class BackOffice:
+    """Works for one process. `catalogue` may be replaced at any time: an act goes by the one that it finds."""
+
+    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock) -> None:
+        self.catalogue = catalogue
+        self.clock = clock
+        self._engine = engine
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="back-office")
+        self._room = threading.BoundedSemaphore(CALLS_MAX)
+
+    async def look(self, look: Callable[[Connection], T]) -> T:
+        """Read the books: `look(connection)` in a transaction that sees one state of them.
+
+        Raises:
+            BooksUnavailableError: they cannot be read, or too many wait.
+        """
+
+        def run() -> T:
+            with transaction(self._engine, read_only=True) as connection:
+                return look(connection)
+
+        return await self._run(run)
+
+    async def change(self, change: Callable[[Connection], T]) -> T:
+        """Change the books by `change(connection)`, in one transaction.
+
+        Raises:
+            BooksUnavailableError: they cannot be written to, or too many wait.
+        """
+
+        def run() -> T:
+            with transaction(self._engine) as connection:
+                return change(connection)
+
+        return await self._run(run)
+
+    async def act(self, act: Callable[[Provisioning], T], *, by: str, via: Via) -> T:
+        """Do what operators and account holders do, in the name of `by`.
+
+        Raises:
+            ProvisioningError: it cannot be done.
+            BooksUnavailableError: the books cannot be used, or too many wait.
+        """
+        provisioning = Provisioning(self._engine, self.catalogue, self.clock, by=by, via=via)
+        return await self._run(lambda: act(provisioning))
+
+    def close(self) -> None:
+        """Begin nothing more; what runs ends."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        if not self._room.acquire(blocking=False):
+            raise BackOfficeFullError(f"More than {CALLS_MAX} calls are waiting for the back office.")
+        try:
+            future = self._threads.submit(function)
+        except RuntimeError:
+            self._room.release()
+            raise BooksUnavailableError("The service is stopping.") from None
+        future.add_done_callback(lambda _: self._room.release())  # also when whoever asked has left
+        return await asyncio.wrap_future(future)

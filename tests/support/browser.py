@@ -1,0 +1,98 @@
+"""A real browser: Debian's headless Chromium, watched for errors and for requests that leave the service."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from shutil import which
+from typing import Any, Literal
+
+from msgspec import Struct
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+TIMEOUT_MS = 20_000
+"""For anything that a page does; a busy machine takes its time."""
+AXE = Path(__file__).parents[1] / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+PHONE = 390
+DESKTOP = 1_280
+HEIGHT = 900
+
+Scheme = Literal["light", "dark"]
+
+
+class Visitor(Struct, frozen=True):
+    """Somebody at a browser of their own. What went wrong in it, or left the service, stands in `faults`."""
+
+    context: BrowserContext
+    page: Page
+    base_url: str
+    faults: list[str]
+
+    def open(self, path: str) -> None:
+        """Go to a page of the service."""
+        self.page.goto(self.base_url + path)
+
+    def violations(self) -> list[str]:
+        """List what axe-core has against the page as it is now, each with the elements that it is about."""
+        # Run by the debugger, to which the page's content security policy does not apply.
+        self.page.evaluate(_axe())
+        found = self.page.evaluate(f"axe.run(document, {{runOnly: {json.dumps(STANDARDS)}}}).then(r => r.violations)")
+        return [f"{each['id']}: {each['help']} {[node['html'] for node in each['nodes']]}" for each in found]
+
+    def is_wider_than_the_window(self) -> bool:
+        """Tell whether the page must be scrolled sideways to be read."""
+        wider: bool = self.page.evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
+        )
+        return wider
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run the browser.
+
+    While it runs this thread has an event loop: no test may make one of its own beside it.
+    """
+    path = which("chromium")
+    assert path is not None, "The browser's tests need Chromium: apt-get install chromium"
+    # As root, as in CI, its sandbox cannot be made.
+    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def visiting(
+    browser: Browser, base_url: str, *, width: int = DESKTOP, scheme: Scheme = "light", **settings: Any
+) -> Iterator[Visitor]:
+    """Give somebody new a window of the browser, without cookies. At the end nothing must have gone wrong in it."""
+    context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, **settings)
+    context.set_default_timeout(TIMEOUT_MS)
+    faults: list[str] = []
+    context.on("weberror", lambda error: faults.append(f"error: {error.error}"))
+    context.on("console", lambda message: _note(faults, message.type, message.text))
+    context.on("request", lambda request: _watch(faults, base_url, request.url))
+    visitor = Visitor(context, context.new_page(), base_url, faults)
+    yield visitor
+    context.close()
+    assert visitor.faults == []
+
+
+def _note(faults: list[str], kind: str, text: str) -> None:
+    if kind in ("error", "warning"):
+        faults.append(f"console: {text}")
+
+
+def _watch(faults: list[str], base_url: str, url: str) -> None:
+    if not url.startswith((f"{base_url}/", "data:")):
+        faults.append(f"outside request: {url}")
+
+
+@cache
+def _axe() -> str:
+    return AXE.read_text("utf-8")
