@@ -69,12 +69,11 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, key: Key, now_ms: int) -> "KeyDocument":
         """Describe a key as it is now."""
-        state = "active" if key.is_active(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
         return cls(
             id=key.id,
             account_id=key.account_id,
             name=key.name,
-            state=state,
+            state=key.state(now_ms).value,
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),

@@ -12,6 +12,7 @@ HISTORY_LENGTH_MAX = 1_000
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
+_PERIOD = re.compile(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -51,6 +52,17 @@ def checked_length(length: int) -> int:
     if not 1 <= length <= HISTORY_LENGTH_MAX:
         raise ProvisioningError("The limit must be 1 to {most}, not {length}.", most=HISTORY_LENGTH_MAX, length=length)
     return length
+
+
+def checked_period(period: str) -> str:
+    """Let a month, YYYY-MM, pass.
+
+    Raises:
+        ProvisioningError: it is none.
+    """
+    if _PERIOD.fullmatch(period) is None:
+        raise ProvisioningError("{period!r} is no month. Write one as in 2026-02.", period=period)
+    return period
 
 
 def at_least_one(what: str, number: int | None) -> int | None:

@@ -33,10 +33,10 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
+from tarazu.service.finding import existing_account
 from tarazu.service.identifiers import new_account_id, new_act_id, new_adjustment_id, new_topup_id
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
 from tarazu.store.accounts import (
-    find_account,
     find_account_by_email,
     has_accounts,
     insert_account,
@@ -141,7 +141,7 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
         return account
 
     def has_accounts(self) -> bool:
@@ -162,7 +162,7 @@ class Provisioning:
             ProvisioningError: no such account or plan.
         """
         with self._transaction() as connection:
-            before = _account(connection, account_id)
+            before = existing_account(connection, account_id)
             account = replace(
                 before,
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
@@ -195,7 +195,7 @@ class Provisioning:
         """
         created_at_ms = self._clock()
         with self._transaction() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             issued = _issue(
                 connection,
                 account_id=account_id,
@@ -215,7 +215,7 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             return list_keys(connection, account_id)
 
     def key(self, key_id: str) -> Key:
@@ -292,7 +292,7 @@ class Provisioning:
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_topup(connection, topup)
             if is_new:
                 detail = {"credits": topup.credits, "reference": topup.reference}
@@ -320,7 +320,7 @@ class Provisioning:
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_adjustment(connection, adjustment)
             if is_new:
                 detail = {"credits": adjustment.credits, "reason": adjustment.reason}
@@ -337,7 +337,7 @@ class Provisioning:
         """
         checked_length(limit)
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
             try:
                 found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
@@ -377,7 +377,7 @@ class Provisioning:
         checked_length(limit)
         with self._reading() as connection:
             if account_id is not None:
-                _account(connection, account_id)
+                existing_account(connection, account_id)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
 
@@ -466,15 +466,6 @@ def _issue(
     )
     insert_key(connection, key)
     return IssuedKey(key, minted.text)
-
-
-def _account(connection: Connection, account_id: str) -> Account:
-    account = find_account(connection, account_id)
-    if account is None:
-        raise NotThereError(
-            "There is no account {account!r}.", hint="List them with: tarazu account list", account=account_id
-        )
-    return account
 
 
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
