@@ -26,7 +26,7 @@ from tarazu.domain.rate_limit import RateLimit, account_limit
 from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
 from tarazu.service.finding import existing_account
 from tarazu.service.provisioning_errors import NotThereError
-from tarazu.store.keys import newest_keys
+from tarazu.store.keys import find_key, newest_keys
 from tarazu.store.pages import on_page
 from tarazu.store.request_history import RequestRow, find_request, newest_requests
 from tarazu.store.usage import Usage, usage_by_day, usage_by_key, usage_by_model
@@ -183,6 +183,18 @@ def key_list(
     except LookupError:
         raise NotThereError("There is no key {key!r}.", key=before) from None
     return KeyList(keys=tuple(_key_line(key, now_ms) for key in found[:limit]), more=len(found) > limit)
+
+
+def key_line(connection: Connection, account_id: str, key_id: str, now_ms: int) -> KeyLine:
+    """Show one key of an account.
+
+    Raises:
+        ProvisioningError: the account has no such key; there may be one in another.
+    """
+    key = find_key(connection, key_id)
+    if key is None or key.account_id != account_id:
+        raise NotThereError("There is no key {key!r}.", key=key_id)
+    return _key_line(key, now_ms)
 
 
 def history(

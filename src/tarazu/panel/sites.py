@@ -1,0 +1,21 @@
+"""The two worlds of pages, which share their looks and nothing else."""
+
+from msgspec import Struct
+
+from tarazu.domain.people import PersonKind
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """One of them: the path under which all its pages are, and the cookie that says who is signed in there."""
+
+    kind: PersonKind
+    path: str
+    cookie: str
+
+    def url(self, path: str) -> str:
+        """Tell the address of one of its pages; `/` is its first."""
+        return self.path + path
+
+
+HOLDERS = Site(kind=PersonKind.HOLDER, path="/panel", cookie="tarazu_panel")
+OPERATORS = Site(kind=PersonKind.OPERATOR, path="/admin", cookie="tarazu_admin")
