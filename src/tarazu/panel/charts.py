@@ -37,6 +37,7 @@ def bar_chart(bars: Sequence[Bar], *, name: str, write: Callable[[int], str], is
     top = nice_top(max((bar.value for bar in bars), default=0))
     parts = [_gridline(value, top, write(value), is_rtl=is_rtl) for value in _grid(top)]
     parts += [_bar(bar, place, len(bars), top, is_rtl=is_rtl) for place, bar in enumerate(bars)]
+    parts.append(_BASELINE)
     parts += [_label(bars[place], place, len(bars), is_rtl=is_rtl) for place in labelled(len(bars))]
     return Markup('<svg class="chart" role="img" aria-label="{}" width="100%" height="100%">{}</svg>').format(
         name, Markup("").join(parts)
@@ -67,6 +68,9 @@ def labelled(number: int) -> range:
     """Choose which of so many bars have a label: evenly spaced, never too many to be read, the last one always."""
     step = max(1, -(-number // LABELS_MAX))
     return range((number - 1) % step, number, step)
+
+
+_BASELINE = Markup('<line class="base" x1="0" x2="100%" y1="{y}%" y2="{y}%"/>').format(y=BASE)
 
 
 def _grid(top: int) -> list[int]:

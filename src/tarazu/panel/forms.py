@@ -33,7 +33,7 @@ class Form(Struct, frozen=True):
         """List all values of a field."""
         return tuple(value for field, value in self.fields if field == name)
 
-    def number(self, what: str, name: str) -> int | None:
+    def whole_number(self, what: str, name: str) -> int | None:
         """Read a whole number, or None where the field is empty.
 
         Raises:

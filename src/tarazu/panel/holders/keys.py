@@ -99,8 +99,8 @@ class KeyPages:
 
     async def _create(self, visit: Visit, models: tuple[Model, ...]) -> IssuedKey:
         form = visit.form
-        days = within("number of days", form.number("number of days", "days"), DAYS_MAX)
-        limit = within("limit per minute", form.number("limit per minute", "limit"), LIMIT_MAX)
+        days = within("number of days", form.whole_number("number of days", "days"), DAYS_MAX)
+        limit = within("limit per minute", form.whole_number("limit per minute", "limit"), LIMIT_MAX)
         chosen = form.texts("models")
         if not {model.id for model in models}.issuperset(chosen):
             raise ProvisioningError("Choose models from the list.")
