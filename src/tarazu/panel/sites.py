@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tarazu.domain.people import PersonKind
+from tarazu.service.configuration.addresses import ADMIN_PATH, PANEL_PATH
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -17,5 +18,5 @@ class Site(Struct, frozen=True, kw_only=True):
         return self.path + path
 
 
-HOLDERS = Site(kind=PersonKind.HOLDER, path="/panel", cookie="tarazu_panel")
-OPERATORS = Site(kind=PersonKind.OPERATOR, path="/admin", cookie="tarazu_admin")
+HOLDERS = Site(kind=PersonKind.HOLDER, path=PANEL_PATH, cookie="tarazu_panel")
+OPERATORS = Site(kind=PersonKind.OPERATOR, path=ADMIN_PATH, cookie="tarazu_admin")
