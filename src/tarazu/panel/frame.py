@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.routing import ExactRoute
+from tarazu.domain.people import Person, PersonKind
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import FORM_BYTES_MAX, read_form
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.domain.people import Person, PersonKind
 from tarazu.service.signing_in import SigningIn
 
 VISIT = "tarazu.visit"
