@@ -6,9 +6,10 @@ from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tarazu.domain.catalogue import ANY_MODEL, Model
+from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
 from tarazu.panel.forms import Form
+from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.messages import told
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -121,8 +122,7 @@ class KeyPages:
     async def _models(self, visit: Visit) -> tuple[Model, ...]:
         """List the models that a key of this account may be narrowed to."""
         account = await act(self._office, visit, lambda books: books.account(visit.someone.id))
-        catalogue = self._office.catalogue
-        return tuple(catalogue.usable_models(catalogue.offer(account.plan), (ANY_MODEL,)))
+        return offered_models(account, self._office.catalogue)
 
 
 def within(what: str, number: int | None, most: int) -> int | None:
