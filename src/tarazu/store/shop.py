@@ -83,8 +83,8 @@ def day_figures(connection: Connection, day: str, *, since_minute: int, top: int
 def accounts_by_status(connection: Connection) -> dict[AccountStatus, int]:
     """Count the accounts of each status."""
     query = select(accounts.c.status, func.count()).group_by(accounts.c.status)
-    counted: dict[str, int] = dict(connection.execute(query).tuples().all())
-    return {status: counted.get(status, 0) for status in AccountStatus}
+    counted = {AccountStatus(status): number for status, number in connection.execute(query)}
+    return dict.fromkeys(AccountStatus, 0) | counted
 
 
 _LATELY = (
