@@ -145,9 +145,11 @@ _TOP = (
         func.count().over().label("accounts"),
         *(func.sum(figure).over() for figure in _USAGE),
     )
-    .join(daily_usage, daily_usage.c.account_id == accounts.c.id)
-    .where(accounts.c.window_minute >= bindparam("since_minute"), daily_usage.c.day == bindparam("day"))
+    # An outer join, since it goes from the accounts to their usage; SQLite would go through all usage with an inner one.
+    .outerjoin(daily_usage, and_(daily_usage.c.account_id == accounts.c.id, daily_usage.c.day == bindparam("day")))
+    .where(accounts.c.window_minute >= bindparam("since_minute"))
     .group_by(accounts.c.id, accounts.c.name)
+    .having(func.count(daily_usage.c.day) > 0)
     .order_by(func.sum(daily_usage.c.credits).desc(), func.sum(daily_usage.c.requests).desc(), accounts.c.id)
     .limit(bindparam("top"))
 )
