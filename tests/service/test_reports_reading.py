@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import Connection
 
 from bench.books import Size, account_id, fill
-from tarazu.domain.calendar import minute_of
 from tarazu.service.reports import history, history_entry, key_list, overview
 from tarazu.service.shop_report import shop_report
 from tarazu.store.engine import transaction
@@ -64,10 +63,9 @@ def large(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bo
 
 
 def filled(store: Store, folder: Path, size: Size) -> Iterator[Books]:
-    """Open books that balance; all accounts have sent something today."""
+    """Open books that balance."""
     with open_books(store, folder) as books:
         fill(books.engine, size)
-        books.execute("UPDATE accounts SET window_minute = :minute", minute=minute_of(NOW_MS))
         yield books
 
 

@@ -145,7 +145,7 @@ _TOP = (
         func.count().over().label("accounts"),
         *(func.sum(figure).over() for figure in _USAGE),
     )
-    # An outer join, since it goes from the accounts to their usage; SQLite would go through all usage with an inner one.
+    # An outer join goes from the accounts to their usage; with an inner one SQLite would go through all usage there is.
     .outerjoin(daily_usage, and_(daily_usage.c.account_id == accounts.c.id, daily_usage.c.day == bindparam("day")))
     .where(accounts.c.window_minute >= bindparam("since_minute"))
     .group_by(accounts.c.id, accounts.c.name)
