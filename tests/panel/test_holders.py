@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
+from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import BACKEND_KEY, CHAT, Customer, RunningService
 from tests.support.visitor import PASSWORD, Holder, Visitor, holder
@@ -242,7 +243,7 @@ def test_a_model_that_fails_costs_nothing_and_says_so(
     assert refused.status == 502
     assert "Nothing was charged" in refused.text
     assert "kept as it was" in refused.text
-    assert service.provisioning.account(someone.account_id).used == used
+    wait_until(lambda: service.provisioning.account(someone.account_id).used == used)  # nobody waits for a release
     history = someone.visitor.get("/panel/history")
     assert "failed, not charged" in history.text
     assert BACKEND_KEY not in history.answer.body.decode()
