@@ -3,21 +3,10 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from tarazu.domain.admin_tokens import AdminToken, Scope
+from tarazu.domain.admin_tokens import Scope
+from tests.support.people_values import make_admin_token
 from tests.support.values import NOON_MS
-
-TOKEN = AdminToken(
-    id="tok_1",
-    name="shop",
-    digest=b"d" * 32,
-    scopes=(Scope.READ,),
-    made_by="tests",
-    created_at_ms=NOON_MS,
-    expires_at_ms=None,
-    revoked_at_ms=None,
-)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +20,7 @@ TOKEN = AdminToken(
 )
 def test_a_token_allows_its_scopes_and_to_read(scopes: tuple[Scope, ...], allowed: set[Scope]) -> None:
     """Whoever may change something may look; nothing else follows from anything."""
-    assert {scope for scope in Scope if replace(TOKEN, scopes=scopes).allows(scope)} == allowed
+    assert {scope for scope in Scope if make_admin_token(scopes=scopes).allows(scope)} == allowed
 
 
 @pytest.mark.parametrize(
@@ -46,4 +35,4 @@ def test_a_token_allows_its_scopes_and_to_read(scopes: tuple[Scope, ...], allowe
 )
 def test_a_token_is_active_until_it_expires_or_is_revoked(ends: dict[str, Any], is_active: bool) -> None:  # noqa: FBT001 - a case
     """At the instant of its end it is none any more."""
-    assert replace(TOKEN, **ends).is_active(NOON_MS) is is_active
+    assert make_admin_token(**ends).is_active(NOON_MS) is is_active
