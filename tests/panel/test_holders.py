@@ -32,10 +32,10 @@ def call(service: RunningService, secret: str) -> int:
     return service.request("POST", CHAT, '{"prompt": "Hello"}', headers).status
 
 
-def new_key(someone: Holder, **fields: object) -> str:
+def new_key(someone: Holder, *, name: str = "laptop", **fields: str | list[str]) -> str:
     """Make a key by its form; answer with the whole key."""
     someone.visitor.get("/panel/keys/new")
-    shown = someone.visitor.send("/panel/keys/new", **{"name": "laptop", **fields})
+    shown = someone.visitor.send("/panel/keys/new", csrf=None, name=name, **fields)
     assert shown.status == 200, shown.text
     (secret,) = KEY.findall(shown.text)
     return str(secret)
@@ -158,9 +158,9 @@ def test_the_overview_shows_what_is_left(service: RunningService) -> None:
     assert page.html is not None
     assert "30% of the quota is used" in page.html.values("aria-label")
     lines = person.visitor.get("/panel/usage.csv?by=model").answer.body.decode().split("\r\n")
-    assert lines[0] == "model,name,requests,credits,prompt_tokens,completion_tokens"
-    assert lines[1].startswith("test/one,Test One,3,3,")
-    assert len(person.visitor.get("/panel/usage.csv").answer.body.splitlines()) == 31
+    assert lines[0] == "model,requests,credits,prompt_tokens,completion_tokens"
+    assert lines[1].startswith("test/one,3,3,")
+    assert len(person.visitor.get("/panel/usage.csv?by=day").answer.body.splitlines()) == 31
     assert b"'=shop" in person.visitor.get("/panel/usage.csv?by=key").answer.body
     assert person.visitor.get("/panel/usage.csv?by=nothing").status == 404
 
