@@ -7,7 +7,8 @@ from http import HTTPStatus
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount
 from starlette.types import ASGIApp
 
 from tarazu.api.body import BodyReader
@@ -20,6 +21,8 @@ from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ExactRoute
 from tarazu.api.usage import UsageEndpoint
 from tarazu.domain.errors import Error, Refusal, RefusedError
+from tarazu.panel.app import holder_pages, operator_pages
+from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
 from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.running import Service, Setup
@@ -35,7 +38,8 @@ def make_application(setup: Setup) -> ASGIApp:
     service = Service(setup)
     models = ModelEndpoints(service.ledger, service.pools)
     usage = UsageEndpoint(service.ledger, service.clock)
-    documents = DocumentEndpoints(setup.configuration.server.base_url + API_PATH)
+    base_url = setup.configuration.server.base_url
+    documents = DocumentEndpoints(base_url + API_PATH)
     chat = ChatEndpoint(service.completions, BodyReader(), service.clock)
 
     @asynccontextmanager
@@ -56,6 +60,10 @@ def make_application(setup: Setup) -> ASGIApp:
             ExactRoute("/docs", documents.page),
             ExactRoute("/", documents.front),
             ExactRoute("/health", HealthEndpoint(service.ledger).show),
+            ExactRoute(HOLDERS.path, _to_first_page),
+            Mount(HOLDERS.path, holder_pages(service, base_url)),
+            ExactRoute(OPERATORS.path, _to_first_page),
+            Mount(OPERATORS.path, operator_pages(service, base_url)),
         ],
         exception_handlers={
             HTTPException: _no_route,
@@ -66,6 +74,11 @@ def make_application(setup: Setup) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     return RequestIds(app)
+
+
+async def _to_first_page(request: Request) -> Response:
+    """Lead whoever leaves out the last slash on."""
+    return RedirectResponse(request.scope["path"] + "/")
 
 
 def _no_route(_request: Request, error: Exception) -> Response:

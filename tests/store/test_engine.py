@@ -52,6 +52,16 @@ def test_an_old_sqlite_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         open_engine(f"sqlite:///{tmp_path / 'new.db'}")
 
 
+@postgresql_only
+def test_a_database_that_sorts_as_a_dictionary_does_is_refused(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids would not be in the order of their time there. The server of the tests knows no such rules: it is told so."""
+    monkeypatch.setattr("tarazu.store.postgresql.SORTS_BY_BYTES", "SELECT 'B' > 'a'")
+    engine = open_engine(books.url)
+    with pytest.raises(BooksUnavailableError, match="LC_COLLATE 'C'"), transaction(engine):
+        pass
+    engine.dispose()
+
+
 @sqlite_only
 def test_connections_use_wal_and_enforce_foreign_keys(books: Books) -> None:
     """Readers do not wait for the writer, and no row hangs in the air."""

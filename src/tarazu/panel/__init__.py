@@ -1,1 +1,1 @@
-"""Pages for account holders, at /panel, and for operators, at /admin."""
+"""What people open in a browser: the account holders' pages at /panel and the operators' at /admin."""

@@ -2,16 +2,20 @@
 
 import re
 
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.service.provisioning_errors import ProvisioningError
 
 NAME_LENGTH_MAX = 200
 HISTORY_LENGTH = 50
 HISTORY_LENGTH_MAX = 1_000
 """Changes of a balance on one page: unless another number is asked for, and at most."""
+EXPIRY_S_MAX = 36_500 * 86_400
+"""A hundred years: what lasts longer is meant to last for ever."""
 
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
+_PERIOD = re.compile(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -37,7 +41,7 @@ def checked_email(email: str) -> str:
         ProvisioningError: it is none.
     """
     trimmed = email.strip().lower()
-    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
+    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None or not trimmed.isprintable():
         raise ProvisioningError("{email!r} is no email address. Write one as in ada@example.com.", email=email)
     return trimmed
 
@@ -53,6 +57,17 @@ def checked_length(length: int) -> int:
     return length
 
 
+def checked_period(period: str) -> str:
+    """Let a month, YYYY-MM, pass.
+
+    Raises:
+        ProvisioningError: it is none.
+    """
+    if _PERIOD.fullmatch(period) is None:
+        raise ProvisioningError("{period!r} is no month. Write one as in 2026-02.", period=period)
+    return period
+
+
 def at_least_one(what: str, number: int | None) -> int | None:
     """Let a number pass, or None.
 
@@ -62,3 +77,19 @@ def at_least_one(what: str, number: int | None) -> int | None:
     if number is not None and number < 1:
         raise ProvisioningError("The {what} must be at least 1, not {number}.", what=what, number=number)
     return number
+
+
+def checked_expiry(now_ms: int, lasts_s: int | None) -> int | None:
+    """Tell when something ends that lasts so long; None: never.
+
+    Raises:
+        ProvisioningError: it is below 1, or above EXPIRY_S_MAX.
+    """
+    if lasts_s is None:
+        return None
+    at_least_one("expiry", lasts_s)
+    if lasts_s > EXPIRY_S_MAX:
+        raise ProvisioningError(
+            "The expiry must be at most {most} seconds, not {number}.", most=EXPIRY_S_MAX, number=lasts_s
+        )
+    return now_ms + lasts_s * MILLISECONDS_PER_SECOND

@@ -10,6 +10,7 @@ COMPLETION_PREFIX = "chatcmpl_"
 TOPUP_PREFIX = "top_"
 ADJUSTMENT_PREFIX = "adj_"
 ACT_PREFIX = "act_"
+OPERATOR_PREFIX = "opr_"
 HOST_CHARACTERS_MAX = 64
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
@@ -32,9 +33,19 @@ def new_adjustment_id() -> str:
     return ADJUSTMENT_PREFIX + _random()
 
 
+def new_operator_id() -> str:
+    """Make an operator's id: `opr_` and 14 random characters."""
+    return OPERATOR_PREFIX + _random()
+
+
 def new_completion_id(at_ms: int) -> str:
     """Make a completion id: `chatcmpl_`, 9 characters that sort by time, 14 random ones."""
-    return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
+    return first_completion_id(at_ms) + _random()
+
+
+def first_completion_id(at_ms: int) -> str:
+    """Tell what sorts before the ids of all completions from this instant on, and after all earlier ones."""
+    return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS)
 
 
 def new_act_id(at_ms: int) -> str:

@@ -1,27 +1,27 @@
-"""Open accounts, issue keys, add credits, switch intake: what operators do to the books.
+"""Open accounts, issue keys, add credits, switch intake, and all else that operators and holders do to the books.
 
 Every act is one transaction. What is wrong with it is a ProvisioningError, whose message is for the person who asked.
 """
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
-from tarazu.domain.calendar import Clock, period_of
-from tarazu.domain.catalogue import ANY_MODEL, Catalogue
+from tarazu.domain.calendar import period_of
+from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
+from tarazu.service.admin_token_acts import AdminTokenActs
 from tarazu.service.checks import (
     HISTORY_LENGTH,
     NAME_LENGTH_MAX,
     at_least_one,
     checked_email,
+    checked_expiry,
     checked_length,
     checked_text,
 )
@@ -33,10 +33,11 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
-from tarazu.service.identifiers import new_account_id, new_act_id, new_adjustment_id, new_topup_id
+from tarazu.service.finding import AccountPage, KeyPage, accounts_page, existing_account, keys_page, no_key
+from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
+from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
 from tarazu.store.accounts import (
-    find_account,
     find_account_by_email,
     has_accounts,
     insert_account,
@@ -46,12 +47,11 @@ from tarazu.store.accounts import (
 )
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import credit_changes
-from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
 from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup
-from tarazu.store.trail import Act, Via, insert_act, list_acts
+from tarazu.store.trail import Act, list_acts
 
 RETRY_AFTER_S_MAX = 86_400
 
@@ -81,15 +81,8 @@ class Unchanged(Struct, frozen=True):
 UNCHANGED = Unchanged()
 
 
-class Provisioning:
-    """The acts on one set of books of whoever `by` names. Each is put into the trail, with the way by which it came."""
-
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock, *, by: str, via: Via = Via.COMMAND) -> None:
-        self._engine = engine
-        self._catalogue = catalogue
-        self._clock = clock
-        self._by = by  # checked where it is recorded: whoever only looks needs no name
-        self._via = via
+class Provisioning(PeopleActs, AdminTokenActs):
+    """The acts on one set of books of whoever `by` names, those of the two classes above among them."""
 
     def create_account(
         self,
@@ -134,6 +127,20 @@ class Provisioning:
         with self._reading() as connection:
             return self._on_this_page(connection, list_accounts(connection))
 
+    def accounts_page(
+        self, *, search: str | None = None, limit: int = HISTORY_LENGTH, after: str | None = None
+    ) -> AccountPage:
+        """List accounts as they stand in this period, the newest first: at most `limit`, after `after` if given.
+
+        With `search` it is the one with that id or email, or else those with that text in their name or email.
+
+        Raises:
+            ProvisioningError: there is no account `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            page = accounts_page(connection, search=search, limit=limit, after=after)
+            return replace(page, accounts=tuple(self._on_this_page(connection, page.accounts)))
+
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.
 
@@ -141,7 +148,7 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
         return account
 
     def has_accounts(self) -> bool:
@@ -162,7 +169,7 @@ class Provisioning:
             ProvisioningError: no such account or plan.
         """
         with self._transaction() as connection:
-            before = _account(connection, account_id)
+            before = existing_account(connection, account_id)
             account = replace(
                 before,
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
@@ -195,7 +202,7 @@ class Provisioning:
         """
         created_at_ms = self._clock()
         with self._transaction() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             issued = _issue(
                 connection,
                 account_id=account_id,
@@ -203,7 +210,7 @@ class Provisioning:
                 models=self._models(models),
                 limit_per_minute=at_least_one("limit per minute", limit_per_minute),
                 created_at_ms=created_at_ms,
-                expires_at_ms=_after(created_at_ms, at_least_one("expiry", expires_in_s)),
+                expires_at_ms=checked_expiry(created_at_ms, expires_in_s),
             )
             self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
         return issued
@@ -215,8 +222,17 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             return list_keys(connection, account_id)
+
+    def keys_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
+        """List the keys of an account, the newest first: at most `limit`, after the key `after` if given.
+
+        Raises:
+            ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            return keys_page(connection, account_id, limit=limit, after=after)
 
     def key(self, key_id: str) -> Key:
         """Show one key.
@@ -292,7 +308,7 @@ class Provisioning:
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_topup(connection, topup)
             if is_new:
                 detail = {"credits": topup.credits, "reference": topup.reference}
@@ -320,7 +336,7 @@ class Provisioning:
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            _account(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_adjustment(connection, adjustment)
             if is_new:
                 detail = {"credits": adjustment.credits, "reason": adjustment.reason}
@@ -337,7 +353,7 @@ class Provisioning:
         """
         checked_length(limit)
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
             try:
                 found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
@@ -377,7 +393,7 @@ class Provisioning:
         checked_length(limit)
         with self._reading() as connection:
             if account_id is not None:
-                _account(connection, account_id)
+                existing_account(connection, account_id)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
 
@@ -386,27 +402,6 @@ class Provisioning:
             write_intake(connection, switch)
             self._record(connection, act, None, **({"retry_after_s": switch.retry_after_s} if switch.stopped else {}))
         return switch
-
-    def _record(
-        self, connection: Connection, act: str, account_id: str | None, subject: str | None = None, /, **detail: Any
-    ) -> None:
-        now_ms = self._clock()
-        insert_act(
-            connection,
-            Act(
-                id=new_act_id(now_ms),
-                act=act,
-                made_by=self._made_by(),
-                via=self._via,
-                account_id=account_id,
-                subject=subject,
-                detail=detail,
-                made_at_ms=now_ms,
-            ),
-        )
-
-    def _made_by(self) -> str:
-        return checked_text("name of who does it", self._by, NAME_LENGTH_MAX)
 
     def _on_this_page(self, connection: Connection, found: Sequence[Account]) -> list[Account]:
         return on_page(connection, found, period_of(self._clock(), self._catalogue.zone))
@@ -433,12 +428,6 @@ class Provisioning:
                     models=", ".join(self._catalogue.models),
                 )
         return tuple(models)
-
-    def _transaction(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine)
-
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine, read_only=True)
 
 
 def _issue(
@@ -468,19 +457,10 @@ def _issue(
     return IssuedKey(key, minted.text)
 
 
-def _account(connection: Connection, account_id: str) -> Account:
-    account = find_account(connection, account_id)
-    if account is None:
-        raise NotThereError(
-            "There is no account {account!r}.", hint="List them with: tarazu account list", account=account_id
-        )
-    return account
-
-
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
     key = find_key(connection, key_id)
     if key is None or account_id not in (None, key.account_id):
-        raise NotThereError("There is no key {key!r}.", hint="List them with: tarazu key list ACCOUNT", key=key_id)
+        raise no_key(key_id)
     return key
 
 
@@ -489,7 +469,3 @@ def _lock_key(connection: Connection, key_id: str, account_id: str | None) -> Ke
     key = _key(connection, key_id, account_id)
     lock_account(connection, key.account_id)
     return _key(connection, key_id, account_id)
-
-
-def _after(start_ms: int, seconds: int | None) -> int | None:
-    return None if seconds is None else start_ms + seconds * 1_000

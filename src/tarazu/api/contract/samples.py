@@ -15,7 +15,7 @@ def absolute(base_url: str) -> str:
     return DEFAULT_ORIGIN + base_url if base_url.startswith("/") else base_url
 
 
-def chat_samples(base_url: str) -> tuple[CodeSample, ...]:
+def chat_samples(base_url: str, model: str = MODEL) -> tuple[CodeSample, ...]:
     """Send a question and print the reply."""
     question = "What is the capital of France?"
     return (
@@ -24,14 +24,14 @@ curl {base_url}/chat/completions \\
   {_SHELL_HEADER} \\
   -H "Content-Type: application/json" \\
   -d '{{
-    "model": "{MODEL}",
+    "model": "{model}",
     "messages": [{{"role": "user", "content": "{question}"}}]
   }}'"""),
         _python(
             base_url,
             f"""\
 completion = client.chat.completions.create(
-    model="{MODEL}",
+    model="{model}",
     messages=[{{"role": "user", "content": "{question}"}}],
 )
 print(completion.choices[0].message.content)""",
@@ -40,7 +40,7 @@ print(completion.choices[0].message.content)""",
             base_url,
             f"""\
 const completion = await client.chat.completions.create({{
-  model: "{MODEL}",
+  model: "{model}",
   messages: [{{ role: "user", content: "{question}" }}],
 }});
 console.log(completion.choices[0].message.content);""",

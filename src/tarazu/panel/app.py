@@ -1,0 +1,91 @@
+"""The two applications of pages, each with its routes: the account holders' and the operators'."""
+
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from tarazu.api.routing import ExactRoute
+from tarazu.panel.doors import DoorPages
+from tarazu.panel.forms import LARGE_FORM_BYTES_MAX
+from tarazu.panel.frame import Frame
+from tarazu.panel.headers import PageHeaders
+from tarazu.panel.holders.credits import CreditPages
+from tarazu.panel.holders.history import HistoryPages
+from tarazu.panel.holders.keys import KeyPages
+from tarazu.panel.holders.models import ModelPages
+from tarazu.panel.holders.overview import OverviewPages
+from tarazu.panel.holders.playground import PlaygroundPages
+from tarazu.panel.problems import ProblemPages
+from tarazu.panel.settings import SettingsPages
+from tarazu.panel.sites import HOLDERS, OPERATORS
+from tarazu.panel.static_files import serve_static
+from tarazu.panel.visits import Visit
+from tarazu.service.provisioning_errors import NotThereError
+from tarazu.service.running import Service
+from tarazu.store.availability import BooksUnavailableError
+
+
+def holder_pages(service: Service, base_url: str) -> ASGIApp:
+    """Make the account holders' pages, to be mounted at the path of HOLDERS."""
+    office = service.back_office
+    frame = Frame(HOLDERS, service.signing_in, office, base_url)
+    overview = OverviewPages(office)
+    keys = KeyPages(office)
+    models = ModelPages(office, service.pools, base_url)
+    playground = PlaygroundPages(office, service.completions)
+    routes = [
+        frame.route("/", get=overview.show),
+        frame.route("/usage.csv", get=overview.csv),
+        frame.route("/keys", get=keys.list),
+        frame.route("/keys/new", get=keys.ask, post=keys.create),
+        frame.route("/keys/{key_id}", get=keys.show),
+        frame.route("/keys/{key_id}/replace", get=keys.show, post=keys.replace),
+        frame.route("/keys/{key_id}/revoke", post=keys.revoke),
+        frame.route("/models", get=models.list),
+        frame.route("/models/{model_id:path}", get=models.show),
+        frame.route("/playground", get=playground.show, post=playground.complete, form_bytes_max=LARGE_FORM_BYTES_MAX),
+        frame.route("/history", get=HistoryPages(office).show),
+        frame.route("/credits", get=CreditPages(office).show),
+    ]
+    return _pages(frame, service, routes)
+
+
+def operator_pages(service: Service, base_url: str) -> ASGIApp:
+    """Make the operators' pages, to be mounted at the path of OPERATORS."""
+    frame = Frame(OPERATORS, service.signing_in, service.back_office, base_url)
+
+    async def first(visit: Visit) -> Response:
+        return visit.redirect("/settings")
+
+    return _pages(frame, service, [frame.route("/", get=first)])
+
+
+def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIApp:
+    doors = DoorPages(frame, service.signing_in)
+    settings = SettingsPages(service.signing_in)
+    problems = ProblemPages(frame)
+    app = Starlette(
+        routes=[
+            *routes,
+            frame.route("/settings", get=settings.show),
+            frame.route("/settings/name", get=settings.show, post=settings.rename),
+            frame.route("/settings/password", get=settings.show, post=settings.change_password),
+            frame.route("/sign-in", get=doors.door, post=doors.sign_in, is_open=True),
+            frame.route("/sign-out", post=doors.sign_out, is_open=True),
+            frame.route("/invitation/{token}", get=doors.invitation, post=doors.accept, is_open=True),
+            frame.route("/language", post=doors.speak, is_open=True),
+            ExactRoute("/static/{name}", serve_static),
+        ],
+        exception_handlers={
+            HTTPException: problems.refused,
+            NotThereError: problems.not_there,
+            BooksUnavailableError: problems.unavailable,
+            Exception: problems.failed,
+        },
+    )
+    app.router.redirect_slashes = False
+    return PageHeaders(app)

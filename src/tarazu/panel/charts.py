@@ -1,0 +1,132 @@
+"""Draw figures as SVG: bars over time, and a meter. Pure: values in, markup out.
+
+All places and lengths are shares of the drawing, so it fits any width without distorting its letters. Colours and
+sizes of letters are the style sheet's. A drawing is one image to a screen reader, with a name that sums it up; the
+figures stand in a table beside it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
+
+TOP = 6.0
+"""Percent of the height above the highest gridline, for its label."""
+BASE = 86.0
+"""Percent of the height at which bars stand; under it are their labels."""
+LABEL_BASE = 98.0
+BAR_SHARE = 0.72
+"""Of its place a bar fills so much."""
+ROUNDING = 3
+"""Pixels."""
+LABELS_MAX = 5
+STEPS = (1, 2, 5)
+
+
+class Bar(Struct, frozen=True):
+    """One value of a chart. `label` may stand under it; `title` says the whole of it to who points at it."""
+
+    value: int
+    label: str
+    title: str
+
+
+def bar_chart(bars: Sequence[Bar], *, name: str, write: Callable[[int], str], is_rtl: bool = False) -> Markup:
+    """Draw bars in their order, from the right where the language runs so; `write` writes the values of the axis."""
+    top = nice_top(max((bar.value for bar in bars), default=0))
+    parts = [_gridline(value, top, write(value), is_rtl=is_rtl) for value in _grid(top)]
+    parts += [_bar(bar, place, len(bars), top, is_rtl=is_rtl) for place, bar in enumerate(bars)]
+    parts.append(_BASELINE)
+    parts += [_label(bars[place], place, len(bars), is_rtl=is_rtl) for place in labelled(len(bars))]
+    return Markup('<svg class="chart" role="img" aria-label="{}" width="100%" height="100%">{}</svg>').format(
+        name, Markup("").join(parts)
+    )
+
+
+def meter(value: int, limit: int, *, name: str, is_rtl: bool = False) -> Markup:
+    """Draw how much of a limit is reached; full when it is passed."""
+    share = 100.0 * min(1.0, max(0, value) / limit) if limit > 0 else 0.0
+    start = 100.0 - share if is_rtl else 0.0
+    return Markup(
+        '<svg class="meter" role="img" aria-label="{}" width="100%" height="8">'
+        '<rect class="whole" width="100%" height="8" rx="4"/>'
+        '<rect class="part" x="{}%" width="{}%" height="8" rx="4"/></svg>'
+    ).format(name, _short(start), _short(share))
+
+
+def nice_top(highest: int) -> int:
+    """Find the least of 1, 2, 5, 10, 20, 50 and so on that is not below `highest`."""
+    power = 1
+    while True:
+        for step in STEPS:
+            if step * power >= highest:
+                return step * power
+        power *= 10
+
+
+def labelled(number: int) -> range:
+    """Choose which of so many bars have a label: evenly spaced, never too many to be read, the last one always."""
+    step = max(1, -(-number // LABELS_MAX))
+    return range((number - 1) % step, number, step)
+
+
+_BASELINE = Markup('<line class="base" x1="0" x2="100%" y1="{y}%" y2="{y}%"/>').format(y=BASE)
+
+
+def _grid(top: int) -> list[int]:
+    return [top, top // 2] if top > 1 and top % 2 == 0 else [top]
+
+
+def _gridline(value: int, top: int, written: str, *, is_rtl: bool) -> Markup:
+    height = _height(value, top)
+    return Markup('<line class="grid" x1="0" x2="100%" y1="{y}%" y2="{y}%"/>{text}').format(
+        y=_short(height),
+        text=Markup('<text class="axis {}" x="{}" y="{}%" dy="-4">{}</text>').format(
+            "from-right" if is_rtl else "from-left", "100%" if is_rtl else "0", _short(height), written
+        ),
+    )
+
+
+def _bar(bar: Bar, place: int, number: int, top: int, *, is_rtl: bool) -> Markup:
+    room = 100.0 / number
+    width = room * BAR_SHARE
+    x = _start(place, number, is_rtl=is_rtl) + (room - width) / 2
+    y = _height(bar.value, top)
+    # The inner drawing ends at the base and cuts off the lower end of its bar, so that only the upper one is rounded.
+    bar_markup = (
+        Markup('<rect class="bar" y="{}%" width="100%" height="110%" rx="{}"/>').format(
+            _short(100.0 * y / BASE), ROUNDING
+        )
+        if bar.value
+        else Markup("")
+    )
+    return Markup(
+        '<g class="place"><title>{}</title><rect class="catch" x="{}%" width="{}%" height="{}%"/>'
+        '<svg x="{}%" width="{}%" height="{}%">{}</svg></g>'
+    ).format(
+        bar.title,
+        _short(_start(place, number, is_rtl=is_rtl)),
+        _short(room),
+        _short(BASE),
+        _short(x),
+        _short(width),
+        _short(BASE),
+        bar_markup,
+    )
+
+
+def _label(bar: Bar, place: int, number: int, *, is_rtl: bool) -> Markup:
+    middle = _start(place, number, is_rtl=is_rtl) + 50.0 / number
+    return Markup('<text class="label" x="{}%" y="{}%">{}</text>').format(_short(middle), _short(LABEL_BASE), bar.label)
+
+
+def _start(place: int, number: int, *, is_rtl: bool) -> float:
+    return 100.0 * (number - 1 - place if is_rtl else place) / number
+
+
+def _height(value: int, top: int) -> float:
+    return BASE - (BASE - TOP) * value / top
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,1 @@
+"""The account holders' pages, one module for each place of the navigation."""

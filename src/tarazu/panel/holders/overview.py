@@ -1,0 +1,68 @@
+"""What was used, and what is left: the first page, and its figures as CSV."""
+
+from http import HTTPStatus
+
+from msgspec import Struct
+from sqlalchemy import Connection
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tarazu.domain.accounts import Intake
+from tarazu.panel.charts import Bar
+from tarazu.panel.formats import Formats
+from tarazu.panel.messages import translations
+from tarazu.panel.visits import Visit
+from tarazu.service.back_office import BackOffice
+from tarazu.service.reports import Overview, UsageLine, key_list, overview, usage_report
+from tarazu.service.usage_csv import Grouping, usage_csv
+from tarazu.store.intake import read_intake
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """All that the first page shows, of one moment."""
+
+    overview: Overview
+    intake: Intake
+    has_keys: bool
+
+
+class OverviewPages:
+    """The first page of an account, and its figures as CSV."""
+
+    def __init__(self, office: BackOffice) -> None:
+        self._office = office
+
+    async def show(self, visit: Visit) -> Response:
+        """Show the account as it stands now."""
+        now_ms = self._office.clock()
+
+        def look(connection: Connection) -> Glance:
+            account_id = visit.someone.id
+            return Glance(
+                overview=overview(connection, account_id, self._office.catalogue, now_ms),
+                intake=read_intake(connection),
+                has_keys=bool(key_list(connection, account_id, now_ms, limit=1).keys),
+            )
+
+        glance = await self._office.look(look)
+        bars = [_bar(line, visit.formats) for line in glance.overview.usage.days]
+        return visit.page("overview.html", glance=glance, bars=bars, now_ms=now_ms)
+
+    async def csv(self, visit: Visit) -> Response:
+        """Answer with the figures by day, by model or by key."""
+        now_ms = self._office.clock()
+        by = next((by for by in Grouping if by.value == visit.query("by")), None)
+        if by is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        usage = await self._office.look(
+            lambda connection: usage_report(connection, visit.someone.id, self._office.catalogue, now_ms)
+        )
+        headers = {"content-disposition": f'attachment; filename="tarazu-usage-by-{by}.csv"'}
+        return Response(usage_csv(usage, by), media_type="text/csv", headers=headers)
+
+
+def _bar(line: UsageLine, formats: Formats) -> Bar:
+    number = line.usage.credits
+    text = translations(formats.language).ngettext("{day}: {credits} credit", "{day}: {credits} credits", number)
+    title = text.format(day=formats.day(line.id), credits=formats.number(number))
+    return Bar(number, formats.short_day(line.id), title)

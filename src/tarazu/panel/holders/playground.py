@@ -1,0 +1,164 @@
+"""A conversation with a model, by the same way as the API's requests: admitted, charged and refused as they are.
+
+Nothing of it is stored: the conversation travels in the form.
+"""
+
+from http import HTTPStatus
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tarazu.api.presence import unless_gone
+from tarazu.domain.accounts import Account, Key
+from tarazu.domain.errors import Refusal
+from tarazu.domain.keys import PresentedKey
+from tarazu.domain.prompt import ChatRequest, read_chat_request
+from tarazu.panel.acting import act
+from tarazu.panel.holders.offer import offered_models
+from tarazu.panel.refusals import completion_text
+from tarazu.panel.visits import Visit
+from tarazu.service.back_office import BackOffice
+from tarazu.service.completion import Completion, Completions
+from tarazu.service.provisioning import Provisioning
+
+TURNS_MAX = 500
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One message of the conversation; a model's has the request's id, what it cost, and its tokens."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    request_id: str = ""
+    credits: int = 0
+    tokens: int = 0
+
+
+class Choices(Struct, frozen=True, kw_only=True):
+    """What the account can converse by."""
+
+    keys: tuple[Key, ...]
+    models: tuple[str, ...]
+
+
+class PlaygroundPages:
+    """The page, and its form."""
+
+    def __init__(self, office: BackOffice, completions: Completions) -> None:
+        self._office = office
+        self._completions = completions
+
+    async def show(self, visit: Visit) -> Response:
+        """Begin a conversation."""
+        choices = await self._choices(visit)
+        model = visit.query("model") or (choices.models[0] if choices.models else "")
+        return _page(visit, choices, (), model=model)
+
+    async def complete(self, visit: Visit) -> Response:
+        """Ask the model for its next turn, unless the browser leaves meanwhile."""
+        choices = await self._choices(visit)
+        form = visit.form
+        key = next((key for key in choices.keys if key.id == form.text("key")), None)
+        if key is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        turns, prompt, model = _turns(form.text("conversation")), form.text("prompt"), form.text("model")
+        asked = (*turns, Turn(role="user", content=prompt))
+        # Without its last message the conversation would be asked, and paid for, once more.
+        request = _request(model, asked if prompt.strip() else ())
+        answer = await unless_gone(
+            visit.request.receive, self._completions.complete(PresentedKey(key.id, key.digest), request)
+        )
+        if answer is None:
+            return Response(status_code=HTTPStatus.NO_CONTENT)  # nobody is there to read it
+        if isinstance(answer.outcome, Refusal):
+            return _refused(visit, answer.outcome, choices, turns, model=model, key_id=key.id, prompt=prompt)
+        return _page(visit, choices, (*asked, _turn_of(answer.outcome)), model=model, key_id=key.id)
+
+    async def _choices(self, visit: Visit) -> Choices:
+        def look(books: Provisioning) -> tuple[Account, list[Key]]:
+            return books.account(visit.someone.id), books.keys(visit.someone.id)
+
+        account, keys = await act(self._office, visit, look)
+        now_ms = self._office.clock()
+        models = offered_models(account, self._office.catalogue)
+        return Choices(
+            keys=tuple(key for key in reversed(keys) if key.is_active(now_ms)),
+            models=tuple(model.id for model in models),
+        )
+
+
+def _turns(conversation: str) -> tuple[Turn, ...]:
+    """Read the conversation so far out of the form.
+
+    Raises:
+        HTTPException: no page of ours has written it so.
+    """
+    try:
+        turns = msgspec.json.decode(conversation or "[]", type=tuple[Turn, ...])
+    except (msgspec.DecodeError, UnicodeError):
+        raise HTTPException(HTTPStatus.BAD_REQUEST) from None
+    if len(turns) > TURNS_MAX:
+        raise HTTPException(HTTPStatus.BAD_REQUEST)
+    return turns
+
+
+def _request(model: str, turns: tuple[Turn, ...]) -> ChatRequest | Refusal:
+    """Ask as a program would, so that the same rules are in force."""
+    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
+    return read_chat_request(msgspec.json.encode({"model": model, "messages": messages}))
+
+
+def _turn_of(completion: Completion) -> Turn:
+    return Turn(
+        role="assistant",
+        content=completion.text,
+        request_id=completion.id,
+        credits=completion.credits,
+        tokens=completion.prompt_tokens + completion.completion_tokens,
+    )
+
+
+def _refused(
+    visit: Visit,
+    refusal: Refusal,
+    choices: Choices,
+    turns: tuple[Turn, ...],
+    *,
+    model: str,
+    key_id: str,
+    prompt: str,
+) -> Response:
+    """Show the page as it was sent, with what was against it."""
+    text = completion_text(refusal, visit.formats)
+    status = refusal.error.value.status
+    response = _page(visit, choices, turns, status, model=model, key_id=key_id, prompt=prompt, refusal=text)
+    if refusal.retry_after_s is not None:
+        response.headers["retry-after"] = str(refusal.retry_after_s)
+    return response
+
+
+def _page(
+    visit: Visit,
+    choices: Choices,
+    turns: tuple[Turn, ...],
+    status: int = HTTPStatus.OK,
+    *,
+    model: str,
+    key_id: str = "",
+    prompt: str = "",
+    refusal: str | None = None,
+) -> Response:
+    return visit.page(
+        "playground.html",
+        status,
+        choices=choices,
+        turns=turns,
+        conversation=msgspec.json.encode(turns).decode(),
+        model=model,
+        key_id=key_id,
+        prompt=prompt,
+        refusal=refusal,
+    )

@@ -1,0 +1,84 @@
+"""The page that says what went wrong, and what to do."""
+
+from http import HTTPStatus
+
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tarazu.panel.frame import VISIT, Frame
+from tarazu.panel.messages import later
+from tarazu.panel.visits import Visit
+from tarazu.service.completion import BOOKS_RETRY_AFTER_S
+
+
+class Problem(Struct, frozen=True):
+    """What one status means to whoever reads the page."""
+
+    title: str
+    text: str
+
+
+PROBLEMS = {
+    HTTPStatus.BAD_REQUEST: Problem(
+        later("This form could not be read"), later("Go back, load the page again, and send the form once more.")
+    ),
+    HTTPStatus.FORBIDDEN: Problem(
+        later("This form is not valid any more"),
+        later("It was sent from another site, or you have signed in anew since. Go back and load the page again."),
+    ),
+    HTTPStatus.NOT_FOUND: Problem(
+        later("There is nothing here"), later("The address is wrong, or what was here is gone.")
+    ),
+    HTTPStatus.METHOD_NOT_ALLOWED: Problem(
+        later("This page cannot be opened this way"), later("It only takes a form of another page.")
+    ),
+    HTTPStatus.REQUEST_TIMEOUT: Problem(
+        later("The form took too long to arrive"), later("Check your connection, go back, and send it once more.")
+    ),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Problem(
+        later("The form is too large"), later("Go back, and send less at once.")
+    ),
+    HTTPStatus.INTERNAL_SERVER_ERROR: Problem(
+        later("Something went wrong on our side"), later("It has been noted. Try again in a moment.")
+    ),
+    HTTPStatus.SERVICE_UNAVAILABLE: Problem(
+        later("The service is busy"), later("Nothing was changed. Try again in a moment.")
+    ),
+}
+
+
+class ProblemPages:
+    """Answers in a site's frame where a page could not."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        """Answer to what has no page, or to a form that is not taken."""
+        assert isinstance(error, HTTPException)
+        response = self._page(request, error.status_code)
+        response.headers.update(error.headers or {})
+        return response
+
+    async def not_there(self, request: Request, _error: Exception) -> Response:
+        """Answer to an id that leads to nothing, or to what belongs to somebody else."""
+        return self._page(request, HTTPStatus.NOT_FOUND)
+
+    async def unavailable(self, request: Request, _error: Exception) -> Response:
+        """Answer while the books cannot be used."""
+        response = self._page(request, HTTPStatus.SERVICE_UNAVAILABLE)
+        response.headers["retry-after"] = str(BOOKS_RETRY_AFTER_S)
+        return response
+
+    async def failed(self, request: Request, _error: Exception) -> Response:
+        """Answer to what nobody has foreseen; it is logged where every request begins."""
+        return self._page(request, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _page(self, request: Request, status: int) -> Response:
+        visit = request.scope.get(VISIT)
+        if not isinstance(visit, Visit):  # before anybody has asked who it is
+            visit = self._frame.visit(request)
+        problem = PROBLEMS.get(HTTPStatus(status), PROBLEMS[HTTPStatus.INTERNAL_SERVER_ERROR])
+        return visit.page("problem.html", status, problem=problem)

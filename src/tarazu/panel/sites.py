@@ -1,0 +1,22 @@
+"""The two worlds of pages, which share their looks and nothing else."""
+
+from msgspec import Struct
+
+from tarazu.domain.people import PersonKind
+from tarazu.service.configuration.addresses import ADMIN_PATH, PANEL_PATH
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """One of them: the path under which all its pages are, and the cookie that says who is signed in there."""
+
+    kind: PersonKind
+    path: str
+    cookie: str
+
+    def url(self, path: str) -> str:
+        """Tell the address of one of its pages; `/` is its first."""
+        return self.path + path
+
+
+HOLDERS = Site(kind=PersonKind.HOLDER, path=PANEL_PATH, cookie="tarazu_panel")
+OPERATORS = Site(kind=PersonKind.OPERATOR, path=ADMIN_PATH, cookie="tarazu_admin")

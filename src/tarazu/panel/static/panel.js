@@ -1,0 +1,55 @@
+// Comfort only: every page works without it. It copies, and keeps the figures of an open page fresh.
+"use strict";
+
+const REFRESH_MS = 15_000;
+const IDLE_MS = 10 * 60_000;
+const COPIED_MS = 2_000;
+
+function offerCopying() {
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    if (!navigator.clipboard) continue;
+    const label = button.querySelector("span");
+    const before = label.textContent;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      label.textContent = button.dataset.copied;
+      setTimeout(() => (label.textContent = before), COPIED_MS);
+    });
+  }
+}
+
+// Parts of the page that are marked are fetched anew, as long as somebody looks at it: a page that is left open must not
+// keep a session alive.
+function keepFresh() {
+  const parts = [...document.querySelectorAll("[data-fresh]")].map((part) => part.id);
+  if (parts.length === 0) return;
+  let touched = Date.now();
+  for (const event of ["pointermove", "keydown", "focus"]) addEventListener(event, () => (touched = Date.now()));
+  setInterval(async () => {
+    if (document.hidden || Date.now() - touched > IDLE_MS) return;
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+    if (!answer || !answer.ok || answer.redirected) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const id of parts) {
+      const [now, next] = [document.getElementById(id), fresh.getElementById(id)];
+      if (now && next && now.innerHTML !== next.innerHTML) now.innerHTML = next.innerHTML;
+    }
+  }, REFRESH_MS);
+}
+
+// A form that takes its time is sent once.
+function sendOnce() {
+  for (const form of document.querySelectorAll("form[data-once]")) {
+    form.addEventListener("submit", () => {
+      const button = form.querySelector("button[data-wait]");
+      button.setAttribute("aria-disabled", "true");
+      button.textContent = button.dataset.wait;
+      form.addEventListener("submit", (event) => event.preventDefault());
+    });
+  }
+}
+
+offerCopying();
+keepFresh();
+sendOnce();

@@ -1,0 +1,49 @@
+"""The style sheet, the scripts and the icon: read once, and kept by browsers until they change."""
+
+from functools import lru_cache
+from hashlib import sha256
+from http import HTTPStatus
+from importlib.resources import files
+
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+TYPES = {
+    "panel.css": "text/css; charset=utf-8",
+    "panel.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+FOR_EVER = "public, max-age=31536000, immutable"
+HASH_DIGITS = 16
+
+
+class StaticFile(Struct, frozen=True):
+    """One file. `version` is a hash of its content, and stands in its address."""
+
+    content: bytes
+    media_type: str
+    version: str
+
+
+@lru_cache
+def static_file(name: str) -> StaticFile:
+    """Read one of the files in TYPES."""
+    content = (files("tarazu.panel") / "static" / name).read_bytes()
+    return StaticFile(content, TYPES[name], sha256(content).hexdigest()[:HASH_DIGITS])
+
+
+async def serve_static(request: Request) -> Response:
+    """Answer with a file; one that is asked for by its version never changes."""
+    name = request.path_params["name"]
+    if name not in TYPES:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    file = static_file(name)
+    headers = {
+        "etag": f'"{file.version}"',
+        "cache-control": FOR_EVER if request.query_params.get("v") == file.version else "no-cache",
+    }
+    if headers["etag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(file.content, media_type=file.media_type, headers=headers)
