@@ -50,12 +50,12 @@ def error_body(refusal: AnyRefusal) -> Struct:
     return kind_body(refusal.kind, refusal.message, refusal.details)
 
 
-def kind_body(kind: ErrorKind, message: str | None = None, details: Struct = NoDetails()) -> Struct:
+def kind_body(kind: ErrorKind, message: str | None = None, details: Struct | None = None) -> Struct:
     """Make the body of a refusal of this kind."""
     text = message or kind.message
     if kind.code is None:
         return PlainErrorEnvelope(error=text)
-    return DomainErrorEnvelope(error=DomainError(code=kind.code, message=text, details=details))
+    return DomainErrorEnvelope(error=DomainError(code=kind.code, message=text, details=details or NoDetails()))
 
 
 def error_headers(refusal: AnyRefusal) -> Headers:

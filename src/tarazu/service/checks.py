@@ -7,7 +7,10 @@ from tarazu.service.provisioning_errors import ProvisioningError
 NAME_LENGTH_MAX = 200
 HISTORY_LENGTH = 50
 HISTORY_LENGTH_MAX = 1_000
-"""Changes of a balance on one page: unless another number is asked for, and at most."""
+"""Changes of a balance, accounts, keys or acts on one page: unless another number is asked for, and at most."""
+LIMIT_PER_MINUTE_MAX = 10**9
+DURATION_S_MAX = 36_500 * 86_400
+"""Of a key's life, or its time of grace: a hundred years."""
 
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
@@ -25,7 +28,7 @@ def checked_text(what: str, text: str, length_max: int) -> str:
     printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
     if not trimmed or len(trimmed) > length_max or not printable:
         raise ProvisioningError(
-            "The {what} must be 1 to {length_max} printable characters.", what=what, length_max=length_max
+            "The {what} must be 1 to {length_max} printable characters.", member=what, what=what, length_max=length_max
         )
     return trimmed
 
@@ -37,8 +40,10 @@ def checked_email(email: str) -> str:
         ProvisioningError: it is none.
     """
     trimmed = email.strip().lower()
-    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None:
-        raise ProvisioningError("{email!r} is no email address. Write one as in ada@example.com.", email=email)
+    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None or not trimmed.isprintable():
+        raise ProvisioningError(
+            "{email!r} is no email address. Write one as in ada@example.com.", member="email", email=email
+        )
     return trimmed
 
 
@@ -49,16 +54,24 @@ def checked_length(length: int) -> int:
         ProvisioningError: it is out of bounds.
     """
     if not 1 <= length <= HISTORY_LENGTH_MAX:
-        raise ProvisioningError("The limit must be 1 to {most}, not {length}.", most=HISTORY_LENGTH_MAX, length=length)
+        raise ProvisioningError(
+            "The limit must be 1 to {most}, not {length}.", member="limit", most=HISTORY_LENGTH_MAX, length=length
+        )
     return length
 
 
-def at_least_one(what: str, number: int | None) -> int | None:
+def checked_count(what: str, number: int | None, *, member: str, least: int = 1, most: int) -> int | None:
     """Let a number pass, or None.
 
     Raises:
-        ProvisioningError: it is below 1.
+        ProvisioningError: it is out of bounds.
     """
-    if number is not None and number < 1:
-        raise ProvisioningError("The {what} must be at least 1, not {number}.", what=what, number=number)
-    return number
+    if number is None or least <= number <= most:
+        return number
+    if number < least:
+        raise ProvisioningError(
+            "The {what} must be at least {least}, not {number}.", member=member, what=what, least=least, number=number
+        )
+    raise ProvisioningError(
+        "The {what} must be at most {most}, not {number}.", member=member, what=what, most=most, number=number
+    )

@@ -18,13 +18,16 @@ from tarazu.domain.catalogue import ANY_MODEL, Catalogue
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
 from tarazu.service.checks import (
+    DURATION_S_MAX,
     HISTORY_LENGTH,
+    LIMIT_PER_MINUTE_MAX,
     NAME_LENGTH_MAX,
-    at_least_one,
+    checked_count,
     checked_email,
     checked_length,
     checked_text,
 )
+from tarazu.service.creating import asked_under, created_before, record_creation
 from tarazu.service.crediting import (
     REFERENCE_LENGTH_MAX,
     TEXT_LENGTH_MAX,
@@ -42,13 +45,15 @@ from tarazu.store.accounts import (
     insert_account,
     list_accounts,
     lock_account,
+    lock_email,
+    search_accounts,
     update_account,
 )
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import credit_changes
 from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
-from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
+from tarazu.store.keys import find_key, insert_key, keys_on_page, list_keys, revoke_key, set_key_expiry
 from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup
 from tarazu.store.trail import Act, Via, insert_act, list_acts
@@ -65,6 +70,20 @@ class IssuedKey(Struct, frozen=True):
     def __repr__(self) -> str:
         """Name the key without its secret."""
         return f"IssuedKey({self.key.id})"
+
+
+class AccountPage(Struct, frozen=True):
+    """Accounts, oldest first; `more` when there are others in the direction in which they were read."""
+
+    accounts: tuple[Account, ...]
+    more: bool
+
+
+class KeyPage(Struct, frozen=True):
+    """Keys of one account, oldest first; `more` when there are younger ones."""
+
+    keys: tuple[Key, ...]
+    more: bool
 
 
 class Trail(Struct, frozen=True):
@@ -104,6 +123,32 @@ class Provisioning:
         Raises:
             ProvisioningError: bad name or email, email taken, unknown plan.
         """
+        with self._transaction() as connection:
+            return self._open_account(connection, name=name, email=email, plan=plan, status=status)
+
+    def create_account_once(
+        self, reference: str, *, name: str, email: str | None, plan: str | None, status: AccountStatus
+    ) -> tuple[Account, bool]:
+        """Open an account, once for each reference; tell also whether it was opened just now.
+
+        The same reference again, with the same values, answers with the first account as it is now.
+
+        Raises:
+            ProvisioningError: as in `create_account`; a bad reference, or one that was used with other values.
+        """
+        asked = asked_under(reference, "account", name, email, plan, status)
+        with self._transaction() as connection:
+            first = created_before(connection, asked)
+            if first is not None:
+                (account,) = self._on_this_page(connection, [_account(connection, first)])
+                return account, False
+            account = self._open_account(connection, name=name, email=email, plan=plan, status=status)
+            record_creation(connection, asked, account.id, account.created_at_ms)
+            return account, True
+
+    def _open_account(
+        self, connection: Connection, *, name: str, email: str | None, plan: str | None, status: AccountStatus
+    ) -> Account:
         now_ms = self._clock()
         account = Account(
             id=new_account_id(),
@@ -117,22 +162,46 @@ class Provisioning:
             window=Window(),
             created_at_ms=now_ms,
         )
-        with self._transaction() as connection:
-            if account.email is not None and find_account_by_email(connection, account.email) is not None:
-                raise ConflictError(
-                    "There is an account with the email {email} already. Give another.",
-                    hint="Or find it with: tarazu account list",
-                    email=account.email,
-                )
-            insert_account(connection, account)
-            detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
-            self._record(connection, "account.create", account.id, **detail)
+        if account.email is not None:
+            _claim_email(connection, account.email)
+        insert_account(connection, account)
+        detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
+        self._record(connection, "account.create", account.id, **detail)
         return account
 
     def accounts(self) -> list[Account]:
         """List all accounts as they stand in this period, oldest first."""
         with self._reading() as connection:
             return self._on_this_page(connection, list_accounts(connection))
+
+    def search_accounts(
+        self,
+        search: str | None = None,
+        *,
+        limit: int = HISTORY_LENGTH,
+        after: str | None = None,
+        before: str | None = None,
+    ) -> AccountPage:
+        """List accounts as they stand in this period, oldest first: at most `limit`, after or before the one named.
+
+        With `search`, those with that id, or with these letters in their name or email.
+
+        Raises:
+            ProvisioningError: `limit` is out of bounds, both directions are given, there is nothing to search for, or
+                no such account among those found.
+        """
+        checked_length(limit)
+        if after is not None and before is not None:
+            raise ProvisioningError("Give after or before, not both.", member="before")
+        wanted = None if search is None else checked_text("search", search, NAME_LENGTH_MAX)
+        with self._reading() as connection:
+            try:
+                found = search_accounts(connection, wanted, limit=limit + 1, after=after, before=before)
+            except LookupError as error:
+                raise NotThereError("There is no account {account!r} here.", account=str(error.args[0])) from None
+            kept = found[:limit] if before is None else found[-limit:]
+            accounts = self._on_this_page(connection, kept)
+        return AccountPage(accounts=tuple(accounts), more=len(found) > limit)
 
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.
@@ -162,6 +231,7 @@ class Provisioning:
             ProvisioningError: no such account or plan.
         """
         with self._transaction() as connection:
+            lock_account(connection, account_id)
             before = _account(connection, account_id)
             account = replace(
                 before,
@@ -193,19 +263,75 @@ class Provisioning:
         Raises:
             ProvisioningError: no such account or model, a bad name, limit or expiry.
         """
-        created_at_ms = self._clock()
         with self._transaction() as connection:
-            _account(connection, account_id)
-            issued = _issue(
+            return self._new_key(
                 connection,
-                account_id=account_id,
-                name=checked_text("name", name, NAME_LENGTH_MAX),
-                models=self._models(models),
-                limit_per_minute=at_least_one("limit per minute", limit_per_minute),
-                created_at_ms=created_at_ms,
-                expires_at_ms=_after(created_at_ms, at_least_one("expiry", expires_in_s)),
+                account_id,
+                name=name,
+                models=models,
+                limit_per_minute=limit_per_minute,
+                expires_in_s=expires_in_s,
             )
-            self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
+
+    def create_key_once(
+        self,
+        account_id: str,
+        reference: str,
+        *,
+        name: str,
+        models: Sequence[str] | None,
+        limit_per_minute: int | None,
+        expires_in_s: int | None,
+    ) -> tuple[Key, str | None]:
+        """Issue a key, once for each reference; with it comes the whole key if it was issued just now.
+
+        The same reference again, with the same values, answers with the first key as it is now, and None.
+
+        Raises:
+            ProvisioningError: as in `create_key`; a bad reference, or one that was used with other values.
+        """
+        asked = asked_under(reference, "key", account_id, name, models, limit_per_minute, expires_in_s)
+        with self._transaction() as connection:
+            first = created_before(connection, asked)
+            if first is not None:
+                return _key(connection, first, account_id), None
+            issued = self._new_key(
+                connection,
+                account_id,
+                name=name,
+                models=models,
+                limit_per_minute=limit_per_minute,
+                expires_in_s=expires_in_s,
+            )
+            record_creation(connection, asked, issued.key.id, issued.key.created_at_ms)
+            return issued.key, issued.secret
+
+    def _new_key(
+        self,
+        connection: Connection,
+        account_id: str,
+        *,
+        name: str,
+        models: Sequence[str] | None,
+        limit_per_minute: int | None,
+        expires_in_s: int | None,
+    ) -> IssuedKey:
+        created_at_ms = self._clock()
+        _account(connection, account_id)
+        issued = _issue(
+            connection,
+            account_id=account_id,
+            name=checked_text("name", name, NAME_LENGTH_MAX),
+            models=self._models(models),
+            limit_per_minute=checked_count(
+                "limit per minute", limit_per_minute, member="limit_per_minute", most=LIMIT_PER_MINUTE_MAX
+            ),
+            created_at_ms=created_at_ms,
+            expires_at_ms=_after(
+                created_at_ms, checked_count("expiry", expires_in_s, member="expires_in_s", most=DURATION_S_MAX)
+            ),
+        )
+        self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
         return issued
 
     def keys(self, account_id: str) -> list[Key]:
@@ -217,6 +343,21 @@ class Provisioning:
         with self._reading() as connection:
             _account(connection, account_id)
             return list_keys(connection, account_id)
+
+    def keys_on_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
+        """List keys of an account, also those that have ended, oldest first: at most `limit`, after the one named.
+
+        Raises:
+            ProvisioningError: no such account, it has no such key, or `limit` is out of bounds.
+        """
+        checked_length(limit)
+        with self._reading() as connection:
+            _account(connection, account_id)
+            try:
+                found = keys_on_page(connection, account_id, limit=limit + 1, after=after)
+            except LookupError:
+                raise NotThereError("{account} has no key {key!r}.", account=account_id, key=after) from None
+        return KeyPage(keys=tuple(found[:limit]), more=len(found) > limit)
 
     def key(self, key_id: str) -> Key:
         """Show one key.
@@ -246,8 +387,9 @@ class Provisioning:
         Where an account is given the key must be one of it.
 
         Raises:
-            ProvisioningError: there is no such key, or it has ended.
+            ProvisioningError: there is no such key, it has ended, or the time is too long.
         """
+        checked_count("time of grace", grace_s, member="grace_s", least=0, most=DURATION_S_MAX)
         now = self._clock()
         with self._transaction() as connection:
             old = _lock_key(connection, key_id, account_id)
@@ -356,7 +498,9 @@ class Provisioning:
             ProvisioningError: `retry_after_s` is out of bounds.
         """
         if not 1 <= retry_after_s <= RETRY_AFTER_S_MAX:
-            raise ProvisioningError("The retry time must be 1 to {most} seconds.", most=RETRY_AFTER_S_MAX)
+            raise ProvisioningError(
+                "The retry time must be 1 to {most} seconds.", member="retry_after_s", most=RETRY_AFTER_S_MAX
+            )
         return self._switch(Intake(stopped=True, retry_after_s=retry_after_s), "intake.stop")
 
     def resume_intake(self) -> Intake:
@@ -415,6 +559,7 @@ class Provisioning:
         if plan is not None and plan not in self._catalogue.plans:
             raise ProvisioningError(
                 "There is no plan {plan!r}. Plans: {plans}.",
+                member="plan",
                 plan=plan,
                 plans=", ".join(self._catalogue.plans) or "none",
             )
@@ -424,15 +569,16 @@ class Provisioning:
         if models is None:
             return None
         if not models:
-            raise ProvisioningError("A list of models must name at least one.")
+            raise ProvisioningError("A list of models must name at least one.", member="models")
         for model_id in models:
             if model_id != ANY_MODEL and model_id not in self._catalogue.models:
                 raise ProvisioningError(
                     "There is no model {model!r}. Models: {models}.",
+                    member="models",
                     model=model_id,
                     models=", ".join(self._catalogue.models),
                 )
-        return tuple(models)
+        return tuple(dict.fromkeys(models))
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         return transaction(self._engine)
@@ -466,6 +612,17 @@ def _issue(
     )
     insert_key(connection, key)
     return IssuedKey(key, minted.text)
+
+
+def _claim_email(connection: Connection, email: str) -> None:
+    lock_email(connection, email)
+    if find_account_by_email(connection, email) is not None:
+        raise ConflictError(
+            "There is an account with the email {email} already. Give another.",
+            hint="Or find it with: tarazu account list",
+            member="email",
+            email=email,
+        )
 
 
 def _account(connection: Connection, account_id: str) -> Account:

@@ -1,9 +1,11 @@
 """Accounts in the books: make, find, change."""
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, or_, select, update
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
+from tarazu.store.advisory_locks import EMAIL_LOCKS
+from tarazu.store.keysets import rows_on_page
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
 
@@ -39,6 +41,34 @@ def list_accounts(connection: Connection) -> list[Account]:
     """Read all accounts, oldest first."""
     query = select_accounts().order_by(accounts.c.created_at_ms, accounts.c.id)
     return [account_of(row) for row in connection.execute(query)]
+
+
+def search_accounts(
+    connection: Connection, search: str | None, *, limit: int, after: str | None, before: str | None
+) -> list[Account]:
+    """Read a page of the accounts with that id, or with these letters in their name or email; None: of all.
+
+    Oldest first, as `rows_on_page` says. SQLite tells capital from small letters outside of ASCII.
+
+    Raises:
+        LookupError: there is no account `after` or `before`.
+    """
+    query = select_accounts()
+    if search is not None:
+        contained = (accounts.c[name].icontains(search, autoescape=True) for name in ("name", "email"))
+        query = query.where(or_(accounts.c.id == search, *contained))
+    return [
+        account_of(row) for row in rows_on_page(connection, query, accounts, limit=limit, after=after, before=before)
+    ]
+
+
+def lock_email(connection: Connection, email: str) -> None:
+    """Let nobody else open an account with this email until the transaction ends.
+
+    On SQLite nobody does: the transaction holds the write lock already.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(EMAIL_LOCKS, func.hashtext(email))))
 
 
 def has_accounts(connection: Connection) -> bool:

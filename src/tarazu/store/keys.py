@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, insert, or_, update
 
 from tarazu.domain.accounts import Key
+from tarazu.store.keysets import rows_on_page
 from tarazu.store.rows import key_of, key_row, select_keys
 from tarazu.store.schema import keys
 
@@ -22,6 +23,16 @@ def list_keys(connection: Connection, account_id: str) -> list[Key]:
     """Read all keys of an account, also those that have ended, oldest first."""
     query = select_keys().where(keys.c.account_id == account_id).order_by(keys.c.created_at_ms, keys.c.id)
     return [key_of(row) for row in connection.execute(query)]
+
+
+def keys_on_page(connection: Connection, account_id: str, *, limit: int, after: str | None) -> list[Key]:
+    """Read a page of the keys of an account, also those that have ended, oldest first, as `rows_on_page` says.
+
+    Raises:
+        LookupError: there is no key `after`.
+    """
+    query = select_keys().where(keys.c.account_id == account_id)
+    return [key_of(row) for row in rows_on_page(connection, query, keys, limit=limit, after=after)]
 
 
 def revoke_key(connection: Connection, key_id: str, now_ms: int) -> None:
