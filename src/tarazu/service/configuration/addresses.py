@@ -4,6 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 API_PATH = "/api/v1"
+ADMIN_API_PATH = "/api/admin/v1"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)", re.DOTALL)

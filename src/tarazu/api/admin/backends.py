@@ -1,0 +1,133 @@
+"""The backends of all models, and how they are."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
+from tarazu.api.admin.members import time
+from tarazu.api.admin.route import Route
+from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.backend_health import DISABLED, READY, RESTING, health_of
+from tarazu.domain.calendar import iso_time
+from tarazu.domain.catalogue import LOCAL, BackendSpec, Catalogue, Model
+from tarazu.store.backend_rests import BackendRest, read_rests
+
+
+class BackendRestObject(Struct, frozen=True, kw_only=True):
+    """A process of the service that leaves a backend alone for a while."""
+
+    process: Annotated[str, Meta(description="Its machine, its number there, and random characters.")]
+    state: Annotated[
+        str, Meta(description="Why: it is busy, or has failed.", extra_json_schema={"enum": list(RESTING)})
+    ]
+    fault: Annotated[str, Meta(description="What the backend did last.")]
+    since: Annotated[str, time("When it was last well.")]
+    until: Annotated[str, time("When it may be tried again.")]
+
+
+class BackendObject(Struct, frozen=True, kw_only=True):
+    """A backend of a model, with its health as all processes of the service see it. Its address is not shown."""
+
+    model: Annotated[str, Meta(description="Id of the model that it serves.")]
+    backend: Annotated[str, Meta(description="Names the backend: the model's id, and its place in the configuration.")]
+    kind: Annotated[str, Meta(description="Which protocol it speaks.")]
+    server_model: Annotated[str | None, Meta(description="The name that the server knows the model by.")]
+    priority: Annotated[int, Meta(ge=0, description="0 is asked first.")]
+    weight: Annotated[int, Meta(ge=1, description="Its share of the load among those of its priority.")]
+    max_concurrency: Annotated[int | None, Meta(description="Requests at once from one process; null: no bound.")]
+    timeout_s: Annotated[float, Meta(gt=0, description="How long one try may take.")]
+    health: Annotated[
+        str,
+        Meta(
+            description="The worst that a process says of it.", extra_json_schema={"enum": [READY, *RESTING, DISABLED]}
+        ),
+    ]
+    rests: Annotated[tuple[BackendRestObject, ...], Meta(description="The processes that leave it alone now.")]
+
+
+class BackendList(Struct, frozen=True, kw_only=True):
+    """The backends of all models, in the order in which they are asked."""
+
+    data: Annotated[tuple[BackendObject, ...], Meta(description="The backends.")]
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, rests: Sequence[BackendRest]) -> "BackendList":
+        """Describe all backends, and their rests."""
+        return cls(
+            data=tuple(
+                _backend(model, name, spec, [rest for rest in rests if rest.backend == name])
+                for model in catalogue.models.values()
+                for name, spec in sorted(model.named_backends(), key=lambda named: named[1].priority)
+            )
+        )
+
+
+def _backend(model: Model, name: str, spec: BackendSpec, rests: Sequence[BackendRest]) -> BackendObject:
+    return BackendObject(
+        model=model.id,
+        backend=name,
+        kind=spec.kind,
+        server_model=None if spec.kind == LOCAL else spec.model,  # a local model is a file of this machine
+        priority=spec.priority,
+        weight=spec.weight,
+        max_concurrency=spec.max_concurrency,
+        timeout_s=model.timeout_of(spec),
+        health=health_of({rest.state for rest in rests}, enabled=spec.enabled),
+        rests=tuple(
+            BackendRestObject(
+                process=rest.process_id,
+                state=rest.state,
+                fault=rest.fault,
+                since=iso_time(rest.since_ms),
+                until=iso_time(rest.until_ms),
+            )
+            for rest in rests
+            if spec.enabled
+        ),
+    )
+
+
+async def list_backends(desk: Desk, _call: Call[NoQuery, None]) -> Reply:
+    """Show all backends; none is asked."""
+    rests = await desk.office.look(lambda connection: read_rests(connection, desk.now_ms()))
+    return Reply(BackendList.of(desk.catalogue, rests))
+
+
+ROUTES = (
+    Route(
+        operation_id="listBackends",
+        tag="Running it",
+        method="GET",
+        path="/backends",
+        scope=AdminScope.READ,
+        summary="List the backends",
+        description="In the order in which they are asked, with the health that all processes tell. None is asked.",
+        answer=BackendList(
+            data=(
+                BackendObject(
+                    model="openai/gpt-4o-mini",
+                    backend="openai/gpt-4o-mini#1",
+                    kind="openai",
+                    server_model="gpt-4o-mini",
+                    priority=0,
+                    weight=1,
+                    max_concurrency=None,
+                    timeout_s=60,
+                    health="tripped",
+                    rests=(
+                        BackendRestObject(
+                            process="shop-1:4711:0V2yJ8kQmZ4tB7",
+                            state="tripped",
+                            fault="refused",
+                            since="2026-03-14T09:26:00Z",
+                            until="2026-03-14T09:26:08Z",
+                        ),
+                    ),
+                ),
+            )
+        ),
+        handle=list_backends,
+    ),
+)
