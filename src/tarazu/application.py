@@ -48,7 +48,7 @@ def make_application(setup: Setup) -> ASGIApp:
     chat = ChatEndpoint(service.completions, bodies, service.clock)
     admin = [
         ExactRoute("/openapi.json", admin_documents.contract),
-        *admin_routes(Desk(service.back_office, service.auditor), bodies),
+        *admin_routes(Desk(service.back_office, service.auditor, base_url), bodies),
     ]
 
     @asynccontextmanager

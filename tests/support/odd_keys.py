@@ -2,7 +2,7 @@
 
 import os
 
-from tarazu.domain.keys import ALPHABET, ENTROPY_BYTES, ID_PREFIX, SECRET_LENGTH, mint
+from tarazu.domain.keys import ALPHABET, API_KEY, ENTROPY_BYTES, SECRET_LENGTH, mint
 from tarazu.service.provisioning import Provisioning
 from tests.support.service import Customer, RunningService
 
@@ -17,7 +17,7 @@ def unknown_key() -> str:
 def key_with_another_secret(customer: Customer) -> str:
     """Make a well-formed key with the public id of the customer's key and another secret."""
     number = 0
-    for digit in customer.key_id.removeprefix(ID_PREFIX):
+    for digit in customer.key_id.removeprefix(API_KEY.id_prefix):
         number = number * len(ALPHABET) + ALPHABET.index(digit)
     minted = mint((number * len(ALPHABET) ** SECRET_LENGTH + 1).to_bytes(ENTROPY_BYTES, "big"))
     assert minted.id == customer.key_id

@@ -1,6 +1,7 @@
-"""API keys: `trz_`, 12 characters public id, 32 characters secret, 6 characters checksum, all base62.
+"""Keys: a prefix, 12 characters public id, 32 characters secret, 6 characters checksum, all base62.
 
-The checksum lets a mistyped key be refused without a look-up. Only a digest of the secret is ever stored.
+Callers have API keys, `trz_`, and programs of the operator have admin tokens, `tra_`; neither passes for the other. The
+checksum lets a mistyped key be refused without a look-up. Only a digest of the secret is ever stored.
 """
 
 import re
@@ -11,18 +12,28 @@ from zlib import crc32
 from msgspec import Struct
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-PREFIX = "trz_"
-ID_PREFIX = "key_"
+PREFIX_LENGTH = 4
 PUBLIC_ID_LENGTH = 12
 SECRET_LENGTH = 32
 CHECKSUM_LENGTH = 6
-KEY_LENGTH = len(PREFIX) + PUBLIC_ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH
+KEY_LENGTH = PREFIX_LENGTH + PUBLIC_ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH
 ENTROPY_BYTES = 48
 """Random bytes for one key: 62**44 possibilities out of 2**384, so the digits are even to within 2**-121."""
 
-_SHAPE = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(PREFIX)}}}", re.ASCII)
-_SECRET_START = len(PREFIX) + PUBLIC_ID_LENGTH
+_DIGITS = re.compile(rf"[0-9A-Za-z]{{{KEY_LENGTH - PREFIX_LENGTH}}}")
+_SECRET_START = PREFIX_LENGTH + PUBLIC_ID_LENGTH
 _CHECKSUM_START = _SECRET_START + SECRET_LENGTH
+
+
+class KeyKind(Struct, frozen=True):
+    """What the keys of one kind begin with, and what their ids begin with; both have PREFIX_LENGTH characters."""
+
+    prefix: str
+    id_prefix: str
+
+
+API_KEY = KeyKind("trz_", "key_")
+ADMIN_TOKEN = KeyKind("tra_", "tok_")
 
 
 class MintedKey(Struct, frozen=True):
@@ -48,21 +59,25 @@ class PresentedKey(Struct, frozen=True):
         return compare_digest(self.digest, digest)
 
 
-def mint(entropy: bytes) -> MintedKey:
+def mint(entropy: bytes, kind: KeyKind = API_KEY) -> MintedKey:
     """Make a key from random bytes (at least `ENTROPY_BYTES`), the same key from the same bytes."""
     if len(entropy) < ENTROPY_BYTES:
         msg = f"a key needs {ENTROPY_BYTES} random bytes, not {len(entropy)}"
         raise ValueError(msg)
     body = base62(int.from_bytes(entropy, "big"), PUBLIC_ID_LENGTH + SECRET_LENGTH)
-    text = PREFIX + body + _checksum(PREFIX + body)
-    return MintedKey(ID_PREFIX + body[:PUBLIC_ID_LENGTH], text, _digest(body[PUBLIC_ID_LENGTH:]))
+    text = kind.prefix + body + _checksum(kind.prefix + body)
+    return MintedKey(kind.id_prefix + body[:PUBLIC_ID_LENGTH], text, _digest(body[PUBLIC_ID_LENGTH:]))
 
 
-def parse(text: str) -> PresentedKey | None:
-    """Take a key apart, or answer None when its shape or its checksum is wrong (decisions, Keys)."""
-    if _SHAPE.fullmatch(text) is None or _checksum(text[:_CHECKSUM_START]) != text[_CHECKSUM_START:]:
+def parse(text: str, kind: KeyKind = API_KEY) -> PresentedKey | None:
+    """Take a key apart, or answer None when its kind, its shape or its checksum is wrong (decisions, Keys)."""
+    if not text.startswith(kind.prefix) or _DIGITS.fullmatch(text, PREFIX_LENGTH) is None:
         return None
-    return PresentedKey(ID_PREFIX + text[len(PREFIX) : _SECRET_START], _digest(text[_SECRET_START:_CHECKSUM_START]))
+    if _checksum(text[:_CHECKSUM_START]) != text[_CHECKSUM_START:]:
+        return None
+    return PresentedKey(
+        kind.id_prefix + text[PREFIX_LENGTH:_SECRET_START], _digest(text[_SECRET_START:_CHECKSUM_START])
+    )
 
 
 def base62(number: int, length: int) -> str:

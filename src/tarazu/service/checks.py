@@ -2,6 +2,7 @@
 
 import re
 
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.service.provisioning_errors import ProvisioningError
 
 NAME_LENGTH_MAX = 200
@@ -9,8 +10,8 @@ HISTORY_LENGTH = 50
 HISTORY_LENGTH_MAX = 1_000
 """Changes of a balance, accounts, keys or acts on one page: unless another number is asked for, and at most."""
 LIMIT_PER_MINUTE_MAX = 10**9
-DURATION_S_MAX = 36_500 * 86_400
-"""Of a key's life, or its time of grace: a hundred years."""
+EXPIRY_S_MAX = 36_500 * 86_400
+"""A hundred years: what lasts longer is meant to last for ever."""
 
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
@@ -75,3 +76,13 @@ def checked_count(what: str, number: int | None, *, member: str, least: int = 1,
     raise ProvisioningError(
         "The {what} must be at most {most}, not {number}.", member=member, what=what, most=most, number=number
     )
+
+
+def checked_expiry(now_ms: int, lasts_s: int | None) -> int | None:
+    """Tell when something ends that lasts so long; None: never.
+
+    Raises:
+        ProvisioningError: it is below 1, or above EXPIRY_S_MAX.
+    """
+    checked_count("expiry", lasts_s, member="expires_in_s", most=EXPIRY_S_MAX)
+    return None if lasts_s is None else now_ms + lasts_s * MILLISECONDS_PER_SECOND

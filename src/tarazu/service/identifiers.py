@@ -10,6 +10,7 @@ COMPLETION_PREFIX = "chatcmpl_"
 TOPUP_PREFIX = "top_"
 ADJUSTMENT_PREFIX = "adj_"
 ACT_PREFIX = "act_"
+OPERATOR_PREFIX = "opr_"
 HOST_CHARACTERS_MAX = 64
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
@@ -30,6 +31,11 @@ def new_topup_id() -> str:
 def new_adjustment_id() -> str:
     """Make an adjustment id: `adj_` and 14 random characters."""
     return ADJUSTMENT_PREFIX + _random()
+
+
+def new_operator_id() -> str:
+    """Make an operator's id: `opr_` and 14 random characters."""
+    return OPERATOR_PREFIX + _random()
 
 
 def new_completion_id(at_ms: int) -> str:

@@ -1,29 +1,30 @@
-"""Open accounts, issue keys, add credits, switch intake: what operators do to the books.
+"""Open accounts, issue keys, add credits, switch intake, and all else that operators and holders do to the books.
 
 Every act is one transaction. What is wrong with it is a ProvisioningError, whose message is for the person who asked.
 """
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
-from tarazu.domain.calendar import Clock, period_of
-from tarazu.domain.catalogue import ANY_MODEL, Catalogue
+from tarazu.domain.calendar import period_of
+from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
+from tarazu.service.acting import account_there
+from tarazu.service.admin_token_acts import AdminTokenActs
 from tarazu.service.checks import (
-    DURATION_S_MAX,
+    EXPIRY_S_MAX,
     HISTORY_LENGTH,
     LIMIT_PER_MINUTE_MAX,
     NAME_LENGTH_MAX,
     checked_count,
     checked_email,
+    checked_expiry,
     checked_length,
     checked_text,
 )
@@ -36,10 +37,10 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
-from tarazu.service.identifiers import new_account_id, new_act_id, new_adjustment_id, new_topup_id
+from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
+from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
 from tarazu.store.accounts import (
-    find_account,
     find_account_by_email,
     has_accounts,
     insert_account,
@@ -51,12 +52,11 @@ from tarazu.store.accounts import (
 )
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import credit_changes
-from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.keys import find_key, insert_key, keys_on_page, list_keys, revoke_key, set_key_expiry
 from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup
-from tarazu.store.trail import Act, Via, insert_act, list_acts
+from tarazu.store.trail import Act, list_acts
 
 RETRY_AFTER_S_MAX = 86_400
 
@@ -100,15 +100,8 @@ class Unchanged(Struct, frozen=True):
 UNCHANGED = Unchanged()
 
 
-class Provisioning:
-    """The acts on one set of books of whoever `by` names. Each is put into the trail, with the way by which it came."""
-
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock, *, by: str, via: Via = Via.COMMAND) -> None:
-        self._engine = engine
-        self._catalogue = catalogue
-        self._clock = clock
-        self._by = by  # checked where it is recorded: whoever only looks needs no name
-        self._via = via
+class Provisioning(PeopleActs, AdminTokenActs):
+    """The acts on one set of books of whoever `by` names, those of the two classes above among them."""
 
     def create_account(
         self,
@@ -140,7 +133,7 @@ class Provisioning:
         with self._transaction() as connection:
             first = created_before(connection, asked)
             if first is not None:
-                (account,) = self._on_this_page(connection, [_account(connection, first)])
+                (account,) = self._on_this_page(connection, [account_there(connection, first)])
                 return account, False
             account = self._open_account(connection, name=name, email=email, plan=plan, status=status)
             record_creation(connection, asked, account.id, account.created_at_ms)
@@ -210,7 +203,7 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+            (account,) = self._on_this_page(connection, [account_there(connection, account_id)])
         return account
 
     def has_accounts(self) -> bool:
@@ -232,7 +225,7 @@ class Provisioning:
         """
         with self._transaction() as connection:
             lock_account(connection, account_id)
-            before = _account(connection, account_id)
+            before = account_there(connection, account_id)
             account = replace(
                 before,
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
@@ -317,7 +310,7 @@ class Provisioning:
         expires_in_s: int | None,
     ) -> IssuedKey:
         created_at_ms = self._clock()
-        _account(connection, account_id)
+        account_there(connection, account_id)
         issued = _issue(
             connection,
             account_id=account_id,
@@ -327,9 +320,7 @@ class Provisioning:
                 "limit per minute", limit_per_minute, member="limit_per_minute", most=LIMIT_PER_MINUTE_MAX
             ),
             created_at_ms=created_at_ms,
-            expires_at_ms=_after(
-                created_at_ms, checked_count("expiry", expires_in_s, member="expires_in_s", most=DURATION_S_MAX)
-            ),
+            expires_at_ms=checked_expiry(created_at_ms, expires_in_s),
         )
         self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
         return issued
@@ -341,7 +332,7 @@ class Provisioning:
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            _account(connection, account_id)
+            account_there(connection, account_id)
             return list_keys(connection, account_id)
 
     def keys_on_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
@@ -352,7 +343,7 @@ class Provisioning:
         """
         checked_length(limit)
         with self._reading() as connection:
-            _account(connection, account_id)
+            account_there(connection, account_id)
             try:
                 found = keys_on_page(connection, account_id, limit=limit + 1, after=after)
             except LookupError:
@@ -389,7 +380,7 @@ class Provisioning:
         Raises:
             ProvisioningError: there is no such key, it has ended, or the time is too long.
         """
-        checked_count("time of grace", grace_s, member="grace_s", least=0, most=DURATION_S_MAX)
+        checked_count("time of grace", grace_s, member="grace_s", least=0, most=EXPIRY_S_MAX)
         now = self._clock()
         with self._transaction() as connection:
             old = _lock_key(connection, key_id, account_id)
@@ -434,7 +425,7 @@ class Provisioning:
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            _account(connection, account_id)
+            account_there(connection, account_id)
             recorded, is_new = record_topup(connection, topup)
             if is_new:
                 detail = {"credits": topup.credits, "reference": topup.reference}
@@ -462,7 +453,7 @@ class Provisioning:
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            _account(connection, account_id)
+            account_there(connection, account_id)
             recorded, is_new = record_adjustment(connection, adjustment)
             if is_new:
                 detail = {"credits": adjustment.credits, "reason": adjustment.reason}
@@ -479,7 +470,7 @@ class Provisioning:
         """
         checked_length(limit)
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [_account(connection, account_id)])
+            (account,) = self._on_this_page(connection, [account_there(connection, account_id)])
             try:
                 found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
@@ -521,7 +512,7 @@ class Provisioning:
         checked_length(limit)
         with self._reading() as connection:
             if account_id is not None:
-                _account(connection, account_id)
+                account_there(connection, account_id)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
 
@@ -530,27 +521,6 @@ class Provisioning:
             write_intake(connection, switch)
             self._record(connection, act, None, **({"retry_after_s": switch.retry_after_s} if switch.stopped else {}))
         return switch
-
-    def _record(
-        self, connection: Connection, act: str, account_id: str | None, subject: str | None = None, /, **detail: Any
-    ) -> None:
-        now_ms = self._clock()
-        insert_act(
-            connection,
-            Act(
-                id=new_act_id(now_ms),
-                act=act,
-                made_by=self._made_by(),
-                via=self._via,
-                account_id=account_id,
-                subject=subject,
-                detail=detail,
-                made_at_ms=now_ms,
-            ),
-        )
-
-    def _made_by(self) -> str:
-        return checked_text("name of who does it", self._by, NAME_LENGTH_MAX)
 
     def _on_this_page(self, connection: Connection, found: Sequence[Account]) -> list[Account]:
         return on_page(connection, found, period_of(self._clock(), self._catalogue.zone))
@@ -579,12 +549,6 @@ class Provisioning:
                     models=", ".join(self._catalogue.models),
                 )
         return tuple(dict.fromkeys(models))
-
-    def _transaction(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine)
-
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine, read_only=True)
 
 
 def _issue(
@@ -625,15 +589,6 @@ def _claim_email(connection: Connection, email: str) -> None:
         )
 
 
-def _account(connection: Connection, account_id: str) -> Account:
-    account = find_account(connection, account_id)
-    if account is None:
-        raise NotThereError(
-            "There is no account {account!r}.", hint="List them with: tarazu account list", account=account_id
-        )
-    return account
-
-
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
     key = find_key(connection, key_id)
     if key is None or account_id not in (None, key.account_id):
@@ -646,7 +601,3 @@ def _lock_key(connection: Connection, key_id: str, account_id: str | None) -> Ke
     key = _key(connection, key_id, account_id)
     lock_account(connection, key.account_id)
     return _key(connection, key_id, account_id)
-
-
-def _after(start_ms: int, seconds: int | None) -> int | None:
-    return None if seconds is None else start_ms + seconds * 1_000

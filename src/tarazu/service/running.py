@@ -18,9 +18,11 @@ from tarazu.service.broadcast import Channel, follow
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
 from tarazu.service.identifiers import new_process_id
+from tarazu.service.passwords import Passwords
 from tarazu.service.pools import LocalAddresses, Pools
 from tarazu.service.resting import tell_rests
-from tarazu.service.upkeep import keep_up
+from tarazu.service.signing_in import SigningIn
+from tarazu.service.upkeep import keep_up, sweep_ended
 from tarazu.store.ledger import Ledger
 
 NEWEST_TIMEOUT_S = 10.0
@@ -61,6 +63,8 @@ class Service:
         self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
         self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)
         self.auditor = Auditor(self._engine, self.clock)
+        self._passwords = Passwords()
+        self.signing_in = SigningIn(self.back_office, self._passwords, self.clock)
         self.completions = Completions(
             self.ledger, self.pools, self.clock, max_in_flight=configuration.server.max_in_flight
         )
@@ -70,6 +74,7 @@ class Service:
         self.ledger.start()
         self._background = [
             asyncio.create_task(keep_up(self.ledger)),
+            asyncio.create_task(sweep_ended(self.back_office)),
             asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
         ]
         if self._channel is not None:
@@ -79,6 +84,7 @@ class Service:
         """Finish what waits for the books, and close all connections."""
         for task in self._background:
             task.cancel()
+        self._passwords.close()
         self.back_office.close()
         await self.ledger.stop()
         self._http.close()

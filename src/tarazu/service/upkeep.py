@@ -1,4 +1,7 @@
-"""What the books need from time to time beside the ledger's own sweep: PostgreSQL's months, made ahead."""
+"""What the books need from time to time beside the ledger's own sweep.
+
+PostgreSQL's months are made ahead, and what has ended of signing in is taken away.
+"""
 
 import asyncio
 
@@ -7,13 +10,18 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tarazu.domain.calendar import period_of, periods_from
+from tarazu.service.back_office import BackOffice
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.ended import ENDED_MAX, take_ended_away
 from tarazu.store.ledger import Ledger
 from tarazu.store.partitions import prepare_partitions
 
 UPKEEP_INTERVAL_S = 3_600
 PERIODS_AHEAD = 3
 """This month and the next two."""
+ENDED_INTERVAL_S = 300
+ENDED_PAUSE_S = 1
+"""Where there are more than one transaction takes away."""
 
 log = structlog.get_logger()
 
@@ -32,3 +40,14 @@ async def keep_up(ledger: Ledger) -> None:
         except (BooksUnavailableError, DBAPIError) as error:
             log.warning("upkeep_failed", reason=str(error))
         await asyncio.sleep(UPKEEP_INTERVAL_S)
+
+
+async def sweep_ended(office: BackOffice) -> None:
+    """Take ended sessions, invitations and counts of wrong passwords away, now and every ENDED_INTERVAL_S."""
+    while True:
+        taken = 0
+        try:
+            taken = await office.change(lambda connection: take_ended_away(connection, office.clock()))
+        except (BooksUnavailableError, DBAPIError) as error:
+            log.warning("ended_not_swept", reason=str(error))
+        await asyncio.sleep(ENDED_INTERVAL_S if taken < ENDED_MAX else ENDED_PAUSE_S)

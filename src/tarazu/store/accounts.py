@@ -81,6 +81,11 @@ def update_account(connection: Connection, account_id: str, *, plan: str | None,
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(plan=plan, status=status.value))
 
 
+def rename_account(connection: Connection, account_id: str, name: str) -> None:
+    """Set the name."""
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(name=name))
+
+
 def add_to_balance(connection: Connection, account_id: str, credits_: int) -> None:
     """Add to the balance, or take from it, in one statement, on the row as it is now.
 

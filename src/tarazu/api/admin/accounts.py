@@ -9,7 +9,7 @@ from tarazu.api.admin.errors import AdminError
 from tarazu.api.admin.members import AskedLimit, CreationReference, Limit, More, text, time
 from tarazu.api.admin.route import ONCE, Route
 from tarazu.domain.accounts import Account, AccountStatus
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
@@ -155,7 +155,7 @@ ROUTES = (
         tag="Accounts",
         method="GET",
         path="/accounts",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="List accounts",
         description="Oldest first. The next page is `after` the last account of this one.",
         query=AccountsQuery,
@@ -168,7 +168,7 @@ ROUTES = (
         tag="Accounts",
         method="POST",
         path="/accounts",
-        scope=AdminScope.ACCOUNTS,
+        scope=Scope.ACCOUNTS,
         summary="Open an account",
         description="With a `reference` it is safe to repeat: the same again answers 200 with the account as it is.",
         body=NewAccount(name="Ada Lovelace", email="ada@example.com", plan="pro", reference="signup-1017"),
@@ -183,7 +183,7 @@ ROUTES = (
         tag="Accounts",
         method="GET",
         path="/accounts/{account_id}",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Show an account",
         description="As it stands in this month.",
         answer=EXAMPLE,
@@ -195,7 +195,7 @@ ROUTES = (
         tag="Accounts",
         method="PATCH",
         path="/accounts/{account_id}",
-        scope=AdminScope.ACCOUNTS,
+        scope=Scope.ACCOUNTS,
         summary="Change an account",
         description="Plan and status hold from the next request on. What is left out stays as it is.",
         body=AccountChanges(plan=None, status=AccountStatus.BLOCKED),

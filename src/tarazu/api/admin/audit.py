@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.errors import AdminError
 from tarazu.api.admin.route import Route
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.store.audit import AuditReport
 
 
@@ -72,7 +72,7 @@ ROUTES = (
         tag="Running it",
         method="POST",
         path="/audit",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Audit the books",
         description=(
             "Recomputes every figure and compares. It answers when it is done: in half a minute, for ten million "

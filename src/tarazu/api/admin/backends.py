@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.members import time
 from tarazu.api.admin.route import Route
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.backend_health import DISABLED, READY, RESTING, health_of
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import LOCAL, BackendSpec, Catalogue, Model
@@ -101,7 +101,7 @@ ROUTES = (
         tag="Running it",
         method="GET",
         path="/backends",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="List the backends",
         description="In the order in which they are asked, with the health that all processes tell. None is asked.",
         answer=BackendList(

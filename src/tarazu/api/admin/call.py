@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from tarazu.api.admin.caller import AdminCaller
+from tarazu.domain.admin_tokens import AdminToken
 from tarazu.domain.catalogue import Catalogue
 from tarazu.service.auditing import Auditor
 from tarazu.service.back_office import BackOffice
@@ -24,7 +24,7 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
 class Call(Struct, Generic[QueryT, BodyT], frozen=True, kw_only=True):
     """One request that is let in and read. `ids` are those of its path, by their names there."""
 
-    caller: AdminCaller
+    caller: AdminToken
     ids: dict[str, str]
     query: QueryT
     body: BodyT
@@ -48,11 +48,12 @@ class Reply(Struct, frozen=True):
 
 
 class Desk:
-    """What operations work with."""
+    """What operations work with. `base_url` is the address by which the service is reached."""
 
-    def __init__(self, office: BackOffice, auditor: Auditor) -> None:
+    def __init__(self, office: BackOffice, auditor: Auditor, base_url: str) -> None:
         self.office = office
         self.auditor = auditor
+        self.base_url = base_url
 
     @property
     def catalogue(self) -> Catalogue:
@@ -63,7 +64,7 @@ class Desk:
         """Tell the time."""
         return self.office.clock()
 
-    async def act(self, caller: AdminCaller, act: Callable[[Provisioning], T]) -> T:
+    async def act(self, caller: AdminToken, act: Callable[[Provisioning], T]) -> T:
         """Do something in the caller's name.
 
         Raises:

@@ -1,34 +1,16 @@
 """Find out whose token a request carries."""
 
-import re
-from hashlib import sha256
+from sqlalchemy import Connection
 
-import msgspec
-from msgspec import Struct
-from sqlalchemy import Connection, select
-
-from tarazu.domain.admin_scopes import AdminScope
-from tarazu.store.schema import admin_tokens
-
-_TOKEN = re.compile(r"tra_([0-9A-Za-z]{12})([0-9A-Za-z]{32})[0-9A-Za-z]{6}")
+from tarazu.domain.admin_tokens import AdminToken
+from tarazu.domain.keys import ADMIN_TOKEN, parse
+from tarazu.store.admin_tokens import find_admin_token
 
 
-class AdminCaller(Struct, frozen=True, kw_only=True):
-    """An admin token that is let in."""
-
-    id: str
-    name: str
-    scopes: tuple[AdminScope, ...]
-
-
-def admin_caller(token: str, connection: Connection, now_ms: int) -> AdminCaller | None:
+def admin_caller(token: str, connection: Connection, now_ms: int) -> AdminToken | None:
     """Find the token in the books; None where it is malformed, unknown, revoked or expired."""
-    match = _TOKEN.fullmatch(token)
-    if match is None:
+    presented = parse(token, ADMIN_TOKEN)
+    if presented is None:
         return None
-    row = connection.execute(select(admin_tokens).where(admin_tokens.c.id == f"tok_{match[1]}")).one_or_none()
-    if row is None or row.digest != sha256(match[2].encode()).digest() or row.revoked_at_ms is not None:
-        return None
-    if row.expires_at_ms is not None and row.expires_at_ms <= now_ms:
-        return None
-    return AdminCaller(id=row.id, name=row.name, scopes=msgspec.json.decode(row.scopes, type=tuple[AdminScope, ...]))
+    found = find_admin_token(connection, presented.id)
+    return found if found is not None and presented.matches(found.digest) and found.is_active(now_ms) else None

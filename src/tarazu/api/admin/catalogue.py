@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.route import Route
 from tarazu.api.objects import ModelCapabilities
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.catalogue import Catalogue, Model
 
 
@@ -110,7 +110,7 @@ ROUTES = (
         tag="Running it",
         method="GET",
         path="/catalogue",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Show the catalogue",
         description="Plans and models as they are in force in the process that answers.",
         answer=CatalogueObject(

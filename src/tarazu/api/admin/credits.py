@@ -8,7 +8,7 @@ from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.errors import AdminError
 from tarazu.api.admin.members import AskedLimit, Limit, More, number, text, time
 from tarazu.api.admin.route import ONCE, Route
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.service.checks import HISTORY_LENGTH
@@ -200,7 +200,7 @@ ROUTES = (
         tag="Credits",
         method="GET",
         path="/accounts/{account_id}/credits",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Show what has changed a balance",
         description=(
             "Top-ups and adjustments with who, when and why, newest first. The next page is `before` the last change "
@@ -232,7 +232,7 @@ ROUTES = (
         tag="Credits",
         method="POST",
         path="/accounts/{account_id}/topups",
-        scope=AdminScope.CREDITS,
+        scope=Scope.CREDITS,
         summary="Add credits that were paid for",
         description=(
             "Once for each `reference`: the same again, for the same account and amount, answers 200 with the first "
@@ -259,7 +259,7 @@ ROUTES = (
         tag="Credits",
         method="POST",
         path="/accounts/{account_id}/adjustments",
-        scope=AdminScope.CREDITS,
+        scope=Scope.CREDITS,
         summary="Correct a balance",
         description=(
             "Up or down, never below zero. With a `reference` it is done once, as a top-up is; without, each time. "

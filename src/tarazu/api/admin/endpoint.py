@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tarazu.api.admin.call import Call, Desk
-from tarazu.api.admin.caller import AdminCaller, admin_caller
+from tarazu.api.admin.caller import admin_caller
 from tarazu.api.admin.errors import AdminError, ScopeDetails, refused
 from tarazu.api.admin.reading import read_body, read_id, read_query
 from tarazu.api.admin.refusals import REFUSED, refusal_of
@@ -17,7 +17,7 @@ from tarazu.api.authorization import bearer_text
 from tarazu.api.body import BodyReader
 from tarazu.api.envelope import json_response, refusal_response
 from tarazu.api.routing import ExactRoute
-from tarazu.domain.admin_scopes import AdminScope, allows
+from tarazu.domain.admin_tokens import AdminToken, Scope
 
 
 def admin_routes(desk: Desk, bodies: BodyReader) -> list[ExactRoute]:
@@ -57,7 +57,7 @@ class AdminEndpoint:
         reply = await route.handle(self._desk, call)
         return json_response(reply.body, HTTPStatus.CREATED if reply.is_new else HTTPStatus.OK)
 
-    async def _let_in(self, request: Request, needed: AdminScope) -> AdminCaller:
+    async def _let_in(self, request: Request, needed: Scope) -> AdminToken:
         """Find out who is calling, from a fresh row.
 
         Raises:
@@ -73,6 +73,6 @@ class AdminEndpoint:
             caller = await self._desk.office.look(lambda connection: admin_caller(token, connection, now_ms))
         if caller is None:
             raise refused(AdminError.INVALID_TOKEN)
-        if not allows(caller.scopes, needed):
+        if not caller.allows(needed):
             raise refused(AdminError.INSUFFICIENT_SCOPE, f"This needs the scope {needed}.", ScopeDetails(needed))
         return caller

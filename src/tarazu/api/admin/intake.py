@@ -9,7 +9,7 @@ from tarazu.api.admin.errors import AdminError
 from tarazu.api.admin.members import number
 from tarazu.api.admin.route import Route
 from tarazu.domain.accounts import Intake
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.service.provisioning import RETRY_AFTER_S_MAX, Provisioning
 
 
@@ -55,7 +55,7 @@ ROUTES = (
         tag="Running it",
         method="GET",
         path="/intake",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Show the intake switch",
         description="Whether completions are taken.",
         answer=IntakeObject(stopped=False, retry_after_s=60),
@@ -66,7 +66,7 @@ ROUTES = (
         tag="Running it",
         method="PUT",
         path="/intake",
-        scope=AdminScope.ACCOUNTS,
+        scope=Scope.ACCOUNTS,
         summary="Stop or resume intake",
         description=(
             "It holds from the next request on, in every process: completions are answered with 503 `system_stopped`. "

@@ -11,9 +11,9 @@ from tarazu.api.admin.errors import AdminError
 from tarazu.api.admin.members import AskedLimit, CreationReference, Limit, More, Time, number, text, time
 from tarazu.api.admin.route import ONCE, Route
 from tarazu.domain.accounts import Key
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
-from tarazu.service.checks import DURATION_S_MAX, HISTORY_LENGTH, LIMIT_PER_MINUTE_MAX, NAME_LENGTH_MAX
+from tarazu.service.checks import EXPIRY_S_MAX, HISTORY_LENGTH, LIMIT_PER_MINUTE_MAX, NAME_LENGTH_MAX
 from tarazu.service.provisioning import KeyPage, Provisioning
 
 
@@ -21,7 +21,7 @@ class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     """A key to be issued."""
 
     name: Annotated[str, text("What the key is for, for people.", NAME_LENGTH_MAX)]
-    expires_in_s: Annotated[int | None, number("It ends after so many seconds; null: never.", 1, DURATION_S_MAX)] = None
+    expires_in_s: Annotated[int | None, number("It ends after so many seconds; null: never.", 1, EXPIRY_S_MAX)] = None
     models: Annotated[
         tuple[str, ...] | None,
         Meta(
@@ -39,7 +39,7 @@ class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 class Replacement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a key is to be replaced."""
 
-    grace_s: Annotated[int, number("For so many seconds the old key works on.", 0, DURATION_S_MAX)] = 0
+    grace_s: Annotated[int, number("For so many seconds the old key works on.", 0, EXPIRY_S_MAX)] = 0
 
 
 class KeysQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -169,8 +169,7 @@ EXAMPLE = KeyObject(
     expires_at="2026-04-17T10:05:00Z",
     revoked_at=None,
 )
-SECRET_EXAMPLE = "trz_ and 50 letters and digits"
-ISSUED_EXAMPLE = IssuedKeyObject(**asdict(EXAMPLE), secret=SECRET_EXAMPLE)
+ISSUED_EXAMPLE = IssuedKeyObject(**{**asdict(EXAMPLE), "secret": "trz_ and 50 letters and digits"})
 REVOKED_EXAMPLE = KeyObject(**{**asdict(EXAMPLE), "state": "revoked", "revoked_at": "2026-03-14T09:26:00Z"})
 ROUTES = (
     Route(
@@ -178,7 +177,7 @@ ROUTES = (
         tag="Keys",
         method="GET",
         path="/accounts/{account_id}/keys",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="List an account's keys",
         description="Also those that have ended, oldest first. The next page is `after` the last key of this one.",
         query=KeysQuery,
@@ -191,7 +190,7 @@ ROUTES = (
         tag="Keys",
         method="POST",
         path="/accounts/{account_id}/keys",
-        scope=AdminScope.ACCOUNTS,
+        scope=Scope.ACCOUNTS,
         summary="Issue a key",
         description=(
             "The whole key is shown in this answer alone. With a `reference` it is safe to repeat: the same again "
@@ -209,7 +208,7 @@ ROUTES = (
         tag="Keys",
         method="GET",
         path="/keys/{key_id}",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Show a key",
         description="Without its secret, which nobody knows but its holder.",
         answer=EXAMPLE,
@@ -221,7 +220,7 @@ ROUTES = (
         tag="Keys",
         method="POST",
         path="/keys/{key_id}/revoke",
-        scope=AdminScope.ACCOUNTS,
+        scope=Scope.ACCOUNTS,
         summary="Revoke a key",
         description="It ends for good, from the next request on. One that is revoked already stays as it is.",
         answer=REVOKED_EXAMPLE,
@@ -233,7 +232,7 @@ ROUTES = (
         tag="Keys",
         method="POST",
         path="/keys/{key_id}/replace",
-        scope=AdminScope.ACCOUNTS,
+        scope=Scope.ACCOUNTS,
         summary="Replace a key",
         description=(
             "The new key has the name, models, limit and expiry of the old one, which ends at once or after `grace_s`. "

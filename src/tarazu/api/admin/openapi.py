@@ -44,7 +44,7 @@ from tarazu.api.docs_page import page_of
 from tarazu.api.envelope import JSON
 from tarazu.api.objects import DomainErrorEnvelope, PlainErrorEnvelope
 from tarazu.api.openapi import DOCUMENTS_KEPT
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.service.checks import HISTORY_LENGTH_MAX
 from tarazu.service.configuration.addresses import ADMIN_API_PATH
 
@@ -57,9 +57,9 @@ TAGS = (
     Tag("Contract", "The API, described for machines."),
 )
 SCOPE_TEXTS = {
-    AdminScope.READ: "Look at everything, and audit the books.",
-    AdminScope.ACCOUNTS: "The same; open and change accounts, issue and end keys, switch intake.",
-    AdminScope.CREDITS: "The same as `read`; add credits and correct balances.",
+    Scope.READ: "Look at everything, and audit the books.",
+    Scope.ACCOUNTS: "The same; open and change accounts, issue and end keys, switch intake.",
+    Scope.CREDITS: "The same as `read`; add credits and correct balances.",
 }
 EVERYWHERE = (
     AdminError.INVALID_REQUEST,
@@ -164,7 +164,7 @@ def _operation(route: Route, base_url: str) -> Operation:
 
 
 def _errors(route: Route) -> tuple[AdminError, ...]:
-    scope = () if route.scope is AdminScope.READ else (AdminError.INSUFFICIENT_SCOPE,)
+    scope = () if route.scope is Scope.READ else (AdminError.INSUFFICIENT_SCOPE,)
     return (*EVERYWHERE, *scope, *(() if route.body is None else WITH_A_BODY), *route.errors)
 
 

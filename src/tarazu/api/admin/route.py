@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.errors import AdminError
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 
 ONCE = (HTTPStatus.OK, HTTPStatus.CREATED)
 """Of what is created once for each reference: the first answers 201, the same again 200."""
@@ -27,7 +27,7 @@ class Route(Struct, frozen=True, kw_only=True):
     tag: str
     method: str
     path: str
-    scope: AdminScope
+    scope: Scope
     summary: str
     description: str
     query: type[Struct] = NoQuery

@@ -8,7 +8,7 @@ from tarazu.api.admin.call import Call, Desk, Reply
 from tarazu.api.admin.errors import AdminError
 from tarazu.api.admin.members import AskedLimit, Limit, More, time
 from tarazu.api.admin.route import Route
-from tarazu.domain.admin_scopes import AdminScope
+from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.service.checks import HISTORY_LENGTH
 from tarazu.service.provisioning import Trail
@@ -82,7 +82,7 @@ ROUTES = (
         tag="Running it",
         method="GET",
         path="/trail",
-        scope=AdminScope.READ,
+        scope=Scope.READ,
         summary="Show the trail",
         description=(
             "Every act on the books but requests, with who, when and what, newest first. The next page is `before` the "

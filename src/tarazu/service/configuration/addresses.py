@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 API_PATH = "/api/v1"
 ADMIN_API_PATH = "/api/admin/v1"
+PANEL_PATH = "/panel"
+ADMIN_PATH = "/admin"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)", re.DOTALL)

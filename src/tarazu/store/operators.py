@@ -1,0 +1,83 @@
+"""Operators in the books: make, find, change."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from tarazu.domain.people import Operator, OperatorStatus
+from tarazu.store.schema import operators
+
+_COLUMNS = (
+    operators.c.id,
+    operators.c.email,
+    operators.c.name,
+    operators.c.status,
+    operators.c.password.is_not(None),
+    operators.c.language,
+    operators.c.created_at_ms,
+)
+_SELECT = select(*_COLUMNS)
+
+
+def insert_operator(connection: Connection, operator: Operator) -> None:
+    """Add an operator without a password; id and email must be new."""
+    connection.execute(
+        insert(operators).values(
+            id=operator.id,
+            email=operator.email,
+            name=operator.name,
+            status=operator.status.value,
+            language=operator.language,
+            created_at_ms=operator.created_at_ms,
+        )
+    )
+
+
+def find_operator(connection: Connection, operator_id: str) -> Operator | None:
+    """Read one operator."""
+    return _one(connection.execute(_SELECT.where(operators.c.id == operator_id)).one_or_none())
+
+
+def lock_operator(connection: Connection, operator_id: str) -> Operator | None:
+    """Read one operator, whom nobody else changes until the transaction ends."""
+    return _one(connection.execute(_SELECT.where(operators.c.id == operator_id).with_for_update()).one_or_none())
+
+
+def find_operator_by_email(connection: Connection, email: str) -> Operator | None:
+    """Read the operator with this email."""
+    return _one(connection.execute(_SELECT.where(operators.c.email == email)).one_or_none())
+
+
+def list_operators(connection: Connection) -> list[Operator]:
+    """Read all operators, oldest first."""
+    rows = connection.execute(_SELECT.order_by(operators.c.created_at_ms, operators.c.id))
+    return [_operator_of(row) for row in rows]
+
+
+def operator_password(connection: Connection, operator_id: str) -> str | None:
+    """Read the hash of an operator's password; None where there is none yet."""
+    query = select(operators.c.password).where(operators.c.id == operator_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def update_operator(connection: Connection, operator_id: str, **values: str | OperatorStatus) -> None:
+    """Set columns of an operator: status, password (a hash), name or language."""
+    connection.execute(update(operators).where(operators.c.id == operator_id).values(**values))
+
+
+def _one(row: Sequence[Any] | None) -> Operator | None:
+    return None if row is None else _operator_of(row)
+
+
+def _operator_of(row: Sequence[Any]) -> Operator:
+    id_, email, name, status, has_password, language, created_at_ms = row
+    return Operator(
+        id=id_,
+        email=email,
+        name=name,
+        status=OperatorStatus(status),
+        has_password=bool(has_password),
+        language=language,
+        created_at_ms=created_at_ms,
+    )
