@@ -8,7 +8,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Router
 from starlette.types import ASGIApp
 
 from tarazu.api.admin.call import Desk
@@ -46,10 +45,7 @@ def make_application(setup: Setup) -> ASGIApp:
     admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
     bodies = BodyReader()
     chat = ChatEndpoint(service.completions, bodies, service.clock)
-    admin = [
-        ExactRoute("/openapi.json", admin_documents.contract),
-        *admin_routes(Desk(service.back_office, service.auditor, base_url), bodies),
-    ]
+    desk = Desk(service.back_office, service.auditor, base_url)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -66,11 +62,12 @@ def make_application(setup: Setup) -> ASGIApp:
             ExactRoute(f"{API_PATH}/models/{{model_id:path}}", models.retrieve),
             ExactRoute(f"{API_PATH}/usage", usage.show),
             ExactRoute(f"{API_PATH}/openapi.json", documents.contract),
-            Mount(ADMIN_API_PATH, app=Router(admin, redirect_slashes=False)),
             ExactRoute("/docs", documents.page),
-            ExactRoute("/docs/admin", admin_documents.page),
             ExactRoute("/", front),
             ExactRoute("/health", HealthEndpoint(service.ledger).show),
+            *admin_routes(ADMIN_API_PATH, desk, bodies),
+            ExactRoute(f"{ADMIN_API_PATH}/openapi.json", admin_documents.contract),
+            ExactRoute("/docs/admin", admin_documents.page),
         ],
         exception_handlers={
             HTTPException: _no_route,

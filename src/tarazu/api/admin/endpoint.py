@@ -20,13 +20,13 @@ from tarazu.api.routing import ExactRoute
 from tarazu.domain.admin_tokens import AdminToken, Scope
 
 
-def admin_routes(desk: Desk, bodies: BodyReader) -> list[ExactRoute]:
-    """Make a route of each path, for all of its methods."""
+def admin_routes(root: str, desk: Desk, bodies: BodyReader) -> list[ExactRoute]:
+    """Make a route of each path under `root`, for all of its methods."""
     by_path: dict[str, list[Route]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, []).append(route)
     return [
-        ExactRoute(path, AdminEndpoint(routes, desk, bodies).serve, methods=[route.method for route in routes])
+        ExactRoute(root + path, AdminEndpoint(routes, desk, bodies).serve, methods=[route.method for route in routes])
         for path, routes in by_path.items()
     ]
 

@@ -51,7 +51,7 @@ def read_query(request: Request, kind: type[Kind]) -> Kind:
     items = request.query_params.multi_items()
     parameters = dict(items)
     if len(parameters) < len(items):
-        raise refused(AdminError.INVALID_REQUEST, "Give each parameter once.")
+        raise refused(AdminError.INVALID_REQUEST, "Give each parameter once.", MemberDetails(None))
     try:
         query = msgspec.convert(parameters, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -77,7 +77,7 @@ async def read_body(request: Request, bodies: BodyReader, kind: type[Kind]) -> K
         raise _invalid(error, "member") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # The decoder's own words may quote the body.
-        raise refused(AdminError.INVALID_REQUEST, "The body is not valid JSON in UTF-8.") from None
+        raise refused(AdminError.INVALID_REQUEST, "The body is not valid JSON in UTF-8.", MemberDetails(None)) from None
 
 
 def _refusal_of_body(refusal: Refusal) -> AdminRefusal:
