@@ -20,7 +20,8 @@ _ID = re.compile(r"[a-z]{1,8}_[0-9A-Za-z]{1,64}")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at .*)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*?)`")
 _AT_MEMBER = re.compile(r"(?P<fault>.*) - at `\$\.(?P<member>[a-z_]+).*", re.DOTALL)
-_NO_CHOICE = "Invalid enum value"
+_OF_VALUES = ("Invalid enum value", "Integer value out of range", "Number out of range")
+"""What the decoder says when the type is right and the value is not."""
 _ERRORS_OF_BODIES = {
     Error.UNSUPPORTED_MEDIA_TYPE: AdminError.UNSUPPORTED_MEDIA_TYPE,
     Error.INPUT_TOO_LARGE: AdminError.BODY_TOO_LARGE,
@@ -99,7 +100,7 @@ def _invalid(error: msgspec.ValidationError, noun: str) -> AdminRefusedError:
     if found is None:
         return refused(AdminError.INVALID_REQUEST, "The body must be a JSON object.", MemberDetails(None))
     details = MemberDetails(found["member"])
-    if found["fault"].startswith(_NO_CHOICE):
+    if found["fault"].startswith(_OF_VALUES):
         return refused(
             AdminError.INVALID_VALUE, f"The {noun} {details.member} has a value that it may not have.", details
         )
