@@ -285,6 +285,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         """
         asked = asked_under(reference, "key", account_id, name, models, limit_per_minute, expires_in_s)
         with self._transaction() as connection:
+            account_there(connection, account_id)
             first = created_before(connection, asked)
             if first is not None:
                 return _key(connection, first, account_id), None

