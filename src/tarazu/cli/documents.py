@@ -78,8 +78,8 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
-            expires_at=_time(key.expires_at_ms),
-            revoked_at=_time(key.revoked_at_ms),
+            expires_at=time_or_none(key.expires_at_ms),
+            revoked_at=time_or_none(key.revoked_at_ms),
         )
 
 
@@ -107,7 +107,7 @@ class IssuedKeyDocument(Struct, frozen=True, kw_only=True):
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
-            expires_at=_time(key.expires_at_ms),
+            expires_at=time_or_none(key.expires_at_ms),
         )
 
     def __repr__(self) -> str:
@@ -372,13 +372,14 @@ class TriedBackendDocument(Struct, frozen=True, kw_only=True):
     advice: str | None
 
 
+def time_or_none(instant_ms: int | None) -> str | None:
+    """Write an instant as ISO 8601 in UTC; None stays None."""
+    return None if instant_ms is None else iso_time(instant_ms)
+
+
 def _health(spec: BackendSpec, rests: Sequence["BackendRest"]) -> str:
     """Sum up what the processes say: one that has tripped it says more than one that found it busy."""
     if not spec.enabled:
         return "disabled"
     states = {rest.state for rest in rests}
     return next((state for state in ("tripped", "busy") if state in states), "ready")
-
-
-def _time(instant_ms: int | None) -> str | None:
-    return None if instant_ms is None else iso_time(instant_ms)

@@ -41,12 +41,10 @@ from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_to
 from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
 from tarazu.store.accounts import (
-    find_account_by_email,
     has_accounts,
     insert_account,
     list_accounts,
     lock_account,
-    lock_email,
     search_accounts,
     update_account,
 )
@@ -155,9 +153,13 @@ class Provisioning(PeopleActs, AdminTokenActs):
             window=Window(),
             created_at_ms=now_ms,
         )
-        if account.email is not None:
-            _claim_email(connection, account.email)
-        insert_account(connection, account)
+        if not insert_account(connection, account):
+            raise ConflictError(
+                "There is an account with the email {email} already. Give another.",
+                hint="Or find it with: tarazu account list",
+                member="email",
+                email=account.email,
+            )
         detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
         self._record(connection, "account.create", account.id, **detail)
         return account
@@ -577,17 +579,6 @@ def _issue(
     )
     insert_key(connection, key)
     return IssuedKey(key, minted.text)
-
-
-def _claim_email(connection: Connection, email: str) -> None:
-    lock_email(connection, email)
-    if find_account_by_email(connection, email) is not None:
-        raise ConflictError(
-            "There is an account with the email {email} already. Give another.",
-            hint="Or find it with: tarazu account list",
-            member="email",
-            email=email,
-        )
 
 
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:

@@ -1,22 +1,24 @@
 """Accounts in the books: make, find, change."""
 
-from sqlalchemy import Connection, func, insert, or_, select, update
+from sqlalchemy import Connection, or_, select, update
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
-from tarazu.store.advisory_locks import EMAIL_LOCKS
 from tarazu.store.keysets import rows_on_page
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
+from tarazu.store.upsert import insert_into
 
 
 class BalanceError(Exception):
     """The balance has no room for the change: it would be below zero or above BALANCE_MAX."""
 
 
-def insert_account(connection: Connection, account: Account) -> None:
-    """Add an account; its id and email must be new."""
-    connection.execute(insert(accounts).values(account_row(account)))
+def insert_account(connection: Connection, account: Account) -> bool:
+    """Add an account, whose id must be new; False where another one has the email."""
+    new = insert_into(connection, accounts).values(account_row(account))
+    inserted = new.on_conflict_do_nothing(index_elements=[accounts.c.email]).returning(accounts.c.id)
+    return connection.execute(inserted).first() is not None
 
 
 def find_account(connection: Connection, account_id: str) -> Account | None:
@@ -60,15 +62,6 @@ def search_accounts(
     return [
         account_of(row) for row in rows_on_page(connection, query, accounts, limit=limit, after=after, before=before)
     ]
-
-
-def lock_email(connection: Connection, email: str) -> None:
-    """Let nobody else open an account with this email until the transaction ends.
-
-    On SQLite nobody does: the transaction holds the write lock already.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(EMAIL_LOCKS, func.hashtext(email))))
 
 
 def has_accounts(connection: Connection) -> bool:

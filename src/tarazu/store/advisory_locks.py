@@ -6,5 +6,3 @@ SWEEP_LOCK = 0x7472_7377
 """A sweep holds it."""
 REFERENCE_LOCKS = 0x7472_7265
 """The first half of the locks on references, of credits and of creations; the second is the reference's hash."""
-EMAIL_LOCKS = 0x7472_656D
-"""The first half of the locks on emails of accounts to be opened; the second is the email's hash."""
