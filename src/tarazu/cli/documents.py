@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tarazu.cli.servers import host_of, model_of, url_of
 from tarazu.domain.accounts import Account, Key
+from tarazu.domain.backend_health import health_of
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
 from tarazu.domain.credits import quota_limit, quota_remaining
@@ -69,12 +70,11 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, key: Key, now_ms: int) -> "KeyDocument":
         """Describe a key as it is now."""
-        state = "active" if key.is_active(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
         return cls(
             id=key.id,
             account_id=key.account_id,
             name=key.name,
-            state=state,
+            state=key.state(now_ms),
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
@@ -337,7 +337,7 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
             weight=spec.weight,
             max_concurrency=spec.max_concurrency,
             timeout_s=model.timeout_of(spec),
-            health=_health(spec, rests),
+            health=health_of({rest.state for rest in rests}, enabled=spec.enabled),
             rests=tuple(
                 BackendRestDocument(
                     process=rest.process_id,
@@ -375,11 +375,3 @@ class TriedBackendDocument(Struct, frozen=True, kw_only=True):
 def time_or_none(instant_ms: int | None) -> str | None:
     """Write an instant as ISO 8601 in UTC; None stays None."""
     return None if instant_ms is None else iso_time(instant_ms)
-
-
-def _health(spec: BackendSpec, rests: Sequence["BackendRest"]) -> str:
-    """Sum up what the processes say: one that has tripped it says more than one that found it busy."""
-    if not spec.enabled:
-        return "disabled"
-    states = {rest.state for rest in rests}
-    return next((state for state in ("tripped", "busy") if state in states), "ready")

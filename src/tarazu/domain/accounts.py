@@ -1,6 +1,7 @@
 """Who buys: accounts, their keys, and the switch that stops all intake, as rows of the books."""
 
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct
 
@@ -56,6 +57,12 @@ class Key(Struct, frozen=True, kw_only=True):
     def is_active(self, now_ms: int) -> bool:
         """Tell whether the key is neither revoked nor expired."""
         return self.revoked_at_ms is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+
+    def state(self, now_ms: int) -> Literal["active", "expired", "revoked"]:
+        """Tell how the key is. One that was revoked is that, also when it would have expired since."""
+        if self.revoked_at_ms is not None:
+            return "revoked"
+        return "active" if self.is_active(now_ms) else "expired"
 
 
 class Intake(Struct, frozen=True):

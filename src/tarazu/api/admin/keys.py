@@ -99,12 +99,11 @@ class KeyList(Struct, frozen=True, kw_only=True):
 
 
 def _key_members(key: Key, now_ms: int) -> dict[str, Any]:
-    state = "active" if key.is_active(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
     return {
         "id": key.id,
         "account_id": key.account_id,
         "name": key.name,
-        "state": state,
+        "state": key.state(now_ms),
         "models": key.models,
         "limit_per_minute": key.limit_per_minute,
         "created_at": iso_time(key.created_at_ms),
