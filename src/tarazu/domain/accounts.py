@@ -1,7 +1,6 @@
 """Who buys: accounts, their keys, and the switch that stops all intake, as rows of the books."""
 
 from enum import StrEnum
-from typing import Literal
 
 from msgspec import Struct
 
@@ -13,6 +12,14 @@ class AccountStatus(StrEnum):
     UNVERIFIED = "unverified"
     INACTIVE = "inactive"
     BLOCKED = "blocked"
+
+
+class KeyState(StrEnum):
+    """Whether a key opens anything; only `active` does."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
 
 
 class Window(Struct, frozen=True):
@@ -56,13 +63,14 @@ class Key(Struct, frozen=True, kw_only=True):
 
     def is_active(self, now_ms: int) -> bool:
         """Tell whether the key is neither revoked nor expired."""
-        return self.revoked_at_ms is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+        return self.state(now_ms) is KeyState.ACTIVE
 
-    def state(self, now_ms: int) -> Literal["active", "expired", "revoked"]:
-        """Tell how the key is. One that was revoked is that, also when it would have expired since."""
+    def state(self, now_ms: int) -> KeyState:
+        """Tell the state; one that was revoked stays so, also after it would have expired."""
         if self.revoked_at_ms is not None:
-            return "revoked"
-        return "active" if self.is_active(now_ms) else "expired"
+            return KeyState.REVOKED
+        is_over = self.expires_at_ms is not None and now_ms >= self.expires_at_ms
+        return KeyState.EXPIRED if is_over else KeyState.ACTIVE
 
 
 class Intake(Struct, frozen=True):

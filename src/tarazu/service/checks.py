@@ -16,6 +16,7 @@ EXPIRY_S_MAX = 36_500 * 86_400
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
+_PERIOD = re.compile(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -59,6 +60,17 @@ def checked_length(length: int) -> int:
             "The limit must be 1 to {most}, not {length}.", member="limit", most=HISTORY_LENGTH_MAX, length=length
         )
     return length
+
+
+def checked_period(period: str) -> str:
+    """Let a month, YYYY-MM, pass.
+
+    Raises:
+        ProvisioningError: it is none.
+    """
+    if _PERIOD.fullmatch(period) is None:
+        raise ProvisioningError("{period!r} is no month. Write one as in 2026-02.", member="period", period=period)
+    return period
 
 
 def checked_count(what: str, number: int | None, *, member: str, least: int = 1, most: int) -> int | None:

@@ -15,7 +15,6 @@ from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
-from tarazu.service.acting import account_there
 from tarazu.service.admin_token_acts import AdminTokenActs
 from tarazu.service.checks import (
     EXPIRY_S_MAX,
@@ -37,6 +36,7 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
+from tarazu.service.finding import AccountPage, KeyPage, accounts_page, existing_account, keys_page, no_key
 from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
 from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
@@ -45,13 +45,12 @@ from tarazu.store.accounts import (
     insert_account,
     list_accounts,
     lock_account,
-    search_accounts,
     update_account,
 )
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import credit_changes
 from tarazu.store.intake import read_intake, write_intake
-from tarazu.store.keys import find_key, insert_key, keys_on_page, list_keys, revoke_key, set_key_expiry
+from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
 from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup
 from tarazu.store.trail import Act, list_acts
@@ -68,20 +67,6 @@ class IssuedKey(Struct, frozen=True):
     def __repr__(self) -> str:
         """Name the key without its secret."""
         return f"IssuedKey({self.key.id})"
-
-
-class AccountPage(Struct, frozen=True):
-    """Accounts, oldest first; `more` when there are others in the direction in which they were read."""
-
-    accounts: tuple[Account, ...]
-    more: bool
-
-
-class KeyPage(Struct, frozen=True):
-    """Keys of one account, oldest first; `more` when there are younger ones."""
-
-    keys: tuple[Key, ...]
-    more: bool
 
 
 class Trail(Struct, frozen=True):
@@ -131,7 +116,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         with self._transaction() as connection:
             first = created_before(connection, asked)
             if first is not None:
-                (account,) = self._on_this_page(connection, [account_there(connection, first)])
+                (account,) = self._on_this_page(connection, [existing_account(connection, first)])
                 return account, False
             account = self._open_account(connection, name=name, email=email, plan=plan, status=status)
             record_creation(connection, asked, account.id, account.created_at_ms)
@@ -169,34 +154,19 @@ class Provisioning(PeopleActs, AdminTokenActs):
         with self._reading() as connection:
             return self._on_this_page(connection, list_accounts(connection))
 
-    def search_accounts(
-        self,
-        search: str | None = None,
-        *,
-        limit: int = HISTORY_LENGTH,
-        after: str | None = None,
-        before: str | None = None,
+    def accounts_page(
+        self, *, search: str | None = None, limit: int = HISTORY_LENGTH, after: str | None = None
     ) -> AccountPage:
-        """List accounts as they stand in this period, oldest first: at most `limit`, after or before the one named.
+        """List accounts as they stand in this period, the newest first: at most `limit`, after `after` if given.
 
-        With `search`, those with that id, or with these letters in their name or email.
+        With `search` it is the one with that id or email, or else those with that text in their name or email.
 
         Raises:
-            ProvisioningError: `limit` is out of bounds, both directions are given, there is nothing to search for, or
-                no such account among those found.
+            ProvisioningError: there is no account `after`, or `limit` is out of bounds.
         """
-        checked_length(limit)
-        if after is not None and before is not None:
-            raise ProvisioningError("Give after or before, not both.", member="before")
-        wanted = None if search is None else checked_text("search", search, NAME_LENGTH_MAX)
         with self._reading() as connection:
-            try:
-                found = search_accounts(connection, wanted, limit=limit + 1, after=after, before=before)
-            except LookupError as error:
-                raise NotThereError("There is no account {account!r} here.", account=str(error.args[0])) from None
-            kept = found[:limit] if before is None else found[-limit:]
-            accounts = self._on_this_page(connection, kept)
-        return AccountPage(accounts=tuple(accounts), more=len(found) > limit)
+            page = accounts_page(connection, search=search, limit=limit, after=after)
+            return replace(page, accounts=tuple(self._on_this_page(connection, page.accounts)))
 
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.
@@ -205,7 +175,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [account_there(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
         return account
 
     def has_accounts(self) -> bool:
@@ -227,7 +197,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         """
         with self._transaction() as connection:
             lock_account(connection, account_id)
-            before = account_there(connection, account_id)
+            before = existing_account(connection, account_id)
             account = replace(
                 before,
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
@@ -287,7 +257,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         """
         asked = asked_under(reference, "key", account_id, name, models, limit_per_minute, expires_in_s)
         with self._transaction() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             first = created_before(connection, asked)
             if first is not None:
                 return _key(connection, first, account_id), None
@@ -313,7 +283,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         expires_in_s: int | None,
     ) -> IssuedKey:
         created_at_ms = self._clock()
-        account_there(connection, account_id)
+        existing_account(connection, account_id)
         issued = _issue(
             connection,
             account_id=account_id,
@@ -335,23 +305,17 @@ class Provisioning(PeopleActs, AdminTokenActs):
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             return list_keys(connection, account_id)
 
-    def keys_on_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
-        """List keys of an account, also those that have ended, oldest first: at most `limit`, after the one named.
+    def keys_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
+        """List the keys of an account, the newest first: at most `limit`, after the key `after` if given.
 
         Raises:
-            ProvisioningError: no such account, it has no such key, or `limit` is out of bounds.
+            ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
         """
-        checked_length(limit)
         with self._reading() as connection:
-            account_there(connection, account_id)
-            try:
-                found = keys_on_page(connection, account_id, limit=limit + 1, after=after)
-            except LookupError:
-                raise NotThereError("{account} has no key {key!r}.", account=account_id, key=after) from None
-        return KeyPage(keys=tuple(found[:limit]), more=len(found) > limit)
+            return keys_page(connection, account_id, limit=limit, after=after)
 
     def key(self, key_id: str) -> Key:
         """Show one key.
@@ -428,7 +392,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_topup(connection, topup)
             if is_new:
                 detail = {"credits": topup.credits, "reference": topup.reference}
@@ -456,7 +420,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_adjustment(connection, adjustment)
             if is_new:
                 detail = {"credits": adjustment.credits, "reason": adjustment.reason}
@@ -473,7 +437,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         """
         checked_length(limit)
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [account_there(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
             try:
                 found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
@@ -515,7 +479,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         checked_length(limit)
         with self._reading() as connection:
             if account_id is not None:
-                account_there(connection, account_id)
+                existing_account(connection, account_id)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
 
@@ -584,7 +548,7 @@ def _issue(
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
     key = find_key(connection, key_id)
     if key is None or account_id not in (None, key.account_id):
-        raise NotThereError("There is no key {key!r}.", hint="List them with: tarazu key list ACCOUNT", key=key_id)
+        raise no_key(key_id)
     return key
 
 

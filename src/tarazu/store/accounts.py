@@ -1,10 +1,11 @@
 """Accounts in the books: make, find, change."""
 
-from sqlalchemy import Connection, or_, select, update
+from typing import Any
+
+from sqlalchemy import Connection, Select, or_, select, tuple_, update
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
-from tarazu.store.keysets import rows_on_page
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
 from tarazu.store.upsert import insert_into
@@ -45,23 +46,30 @@ def list_accounts(connection: Connection) -> list[Account]:
     return [account_of(row) for row in connection.execute(query)]
 
 
-def search_accounts(
-    connection: Connection, search: str | None, *, limit: int, after: str | None, before: str | None
-) -> list[Account]:
-    """Read a page of the accounts with that id, or with these letters in their name or email; None: of all.
-
-    Oldest first, as `rows_on_page` says. SQLite tells capital from small letters outside of ASCII.
+def newest_accounts(connection: Connection, *, limit: int, after: str | None = None) -> list[Account]:
+    """Read accounts, the newest first, at most `limit`; those that come after the account `after`, if given.
 
     Raises:
-        LookupError: there is no account `after` or `before`.
+        LookupError: there is no account `after`.
     """
-    query = select_accounts()
-    if search is not None:
-        contained = (accounts.c[name].icontains(search, autoescape=True) for name in ("name", "email"))
-        query = query.where(or_(accounts.c.id == search, *contained))
-    return [
-        account_of(row) for row in rows_on_page(connection, query, accounts, limit=limit, after=after, before=before)
-    ]
+    return _newest(connection, select_accounts(), limit, after)
+
+
+def search_accounts(connection: Connection, text: str, *, limit: int, after: str | None = None) -> list[Account]:
+    """Read the accounts that a text may mean, the newest first; paged as `newest_accounts` is.
+
+    That is the one with this id or this email; where there is none, all that have the text in their name or email.
+    Capitals make no difference, beyond the letters of English only where the database knows them.
+
+    Raises:
+        LookupError: there is no account `after`.
+    """
+    exact = connection.execute(select_accounts().where(accounts.c.id == text)).first()
+    exact = exact or connection.execute(select_accounts().where(accounts.c.email == text.lower())).first()
+    if exact is not None:
+        return [] if after is not None else [account_of(exact)]
+    has_it = or_(accounts.c.name.icontains(text, autoescape=True), accounts.c.email.icontains(text, autoescape=True))
+    return _newest(connection, select_accounts().where(has_it), limit, after)
 
 
 def has_accounts(connection: Connection) -> bool:
@@ -90,3 +98,13 @@ def add_to_balance(connection: Connection, account_id: str, credits_: int) -> No
     statement = update(accounts).where(accounts.c.id == account_id, has_room).values(balance=changed)
     if connection.execute(statement).rowcount != 1:
         raise BalanceError
+
+
+def _newest(connection: Connection, query: Select[Any], limit: int, after: str | None) -> list[Account]:
+    if after is not None:
+        then = connection.execute(select(accounts.c.created_at_ms).where(accounts.c.id == after)).scalar_one_or_none()
+        if then is None:
+            raise LookupError(after)
+        query = query.where(tuple_(accounts.c.created_at_ms, accounts.c.id) < (then, after))
+    query = query.order_by(accounts.c.created_at_ms.desc(), accounts.c.id.desc()).limit(limit)
+    return [account_of(row) for row in connection.execute(query)]

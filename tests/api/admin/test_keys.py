@@ -71,17 +71,17 @@ def test_a_key_is_replaced_with_grace(service: RunningService, admin: AdminClien
 
 
 def test_pages(admin: AdminClient) -> None:
-    """Each key once; the limit is echoed; the place must be a key of this account."""
+    """Each key once, newest first; the limit is echoed; the place must be a key of this account."""
     account_id = admin.new_account()
     ids = {issued(admin, account_id).key_id for _ in range(3)}
     path = f"/accounts/{account_id}/keys?limit=2"
     first = admin.get(path)
-    second = admin.get(f"{path}&after={first['data'][-1]['id']}")
+    second = admin.get(f"{path}&before={first['data'][-1]['id']}")
     assert (first["more"], second["more"], first["limit"]) == (True, False, 2)
     assert len(first["data"]) == 2
     assert {key["id"] for key in first["data"] + second["data"]} == ids
     other = issued(admin, admin.new_account())
-    assert_domain_error(admin.ask("GET", f"{path}&after={other.key_id}"), 404, "not_found")
+    assert_domain_error(admin.ask("GET", f"{path}&before={other.key_id}"), 404, "not_found")
 
 
 def test_no_secret_is_kept(service: RunningService, admin: AdminClient) -> None:

@@ -13,8 +13,9 @@ from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
-from tarazu.service.checks import HISTORY_LENGTH, NAME_LENGTH_MAX
-from tarazu.service.provisioning import UNCHANGED, AccountPage, Provisioning
+from tarazu.service.checks import HISTORY_LENGTH, NAME_LENGTH_MAX, checked_text
+from tarazu.service.finding import AccountPage
+from tarazu.service.provisioning import UNCHANGED, Provisioning
 
 
 class NewAccount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -39,13 +40,10 @@ class AccountsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     search: Annotated[
         str | None,
-        text("Only the account with this id, and those with these letters in name or email.", NAME_LENGTH_MAX),
+        text("The account with this id or email, or else those with these letters in name or email.", NAME_LENGTH_MAX),
     ] = None
     limit: AskedLimit = HISTORY_LENGTH
-    after: Annotated[str | None, Meta(description="Only those after the account with this id.")] = None
-    before: Annotated[str | None, Meta(description="Only those before the account with this id; not with `after`.")] = (
-        None
-    )
+    before: Annotated[str | None, Meta(description="Only those before the account with this id.")] = None
 
 
 class AccountObject(Struct, frozen=True, kw_only=True):
@@ -85,7 +83,7 @@ class AccountObject(Struct, frozen=True, kw_only=True):
 
 
 class AccountList(Struct, frozen=True, kw_only=True):
-    """A page of accounts, oldest first."""
+    """A page of accounts, newest first."""
 
     data: Annotated[tuple[AccountObject, ...], Meta(description="The accounts.")]
     limit: Limit
@@ -102,9 +100,9 @@ class AccountList(Struct, frozen=True, kw_only=True):
 async def list_accounts(desk: Desk, call: Call[AccountsQuery, None]) -> Reply:
     """Show a page of the accounts."""
     asked = call.query
+    search = None if asked.search is None else checked_text("search", asked.search, NAME_LENGTH_MAX)
     page = await desk.act(
-        call.caller,
-        lambda acts: acts.search_accounts(asked.search, limit=asked.limit, after=asked.after, before=asked.before),
+        call.caller, lambda acts: acts.accounts_page(search=search, limit=asked.limit, after=asked.before)
     )
     return Reply(AccountList.of(page, desk.catalogue, asked.limit))
 
@@ -168,7 +166,7 @@ ROUTES = (
         path="/accounts",
         scope=Scope.READ,
         summary="List accounts",
-        description="Oldest first. The next page is `after` the last account of this one.",
+        description="Newest first. The next page is `before` the last account of this one.",
         query=AccountsQuery,
         answer=AccountList(data=(EXAMPLE,), limit=HISTORY_LENGTH, more=False),
         errors=(AdminError.NOT_THERE, AdminError.INVALID_VALUE),

@@ -9,10 +9,9 @@ from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.members import time
 from tarazu.api.admin.route import Route
 from tarazu.domain.admin_tokens import Scope
-from tarazu.domain.backend_health import DISABLED, READY, RESTING, health_of
 from tarazu.domain.calendar import iso_time
-from tarazu.domain.catalogue import LOCAL, BackendSpec, Catalogue, Model
-from tarazu.store.backend_rests import BackendRest, read_rests
+from tarazu.service.backend_reports import BackendHealth, BackendReport, backend_reports
+from tarazu.service.servers import model_of
 
 
 class BackendRestObject(Struct, frozen=True, kw_only=True):
@@ -20,7 +19,11 @@ class BackendRestObject(Struct, frozen=True, kw_only=True):
 
     process: Annotated[str, Meta(description="Its machine, its number there, and random characters.")]
     state: Annotated[
-        str, Meta(description="Why: it is busy, or has failed.", extra_json_schema={"enum": list(RESTING)})
+        str,
+        Meta(
+            description="Why: it is busy, or has failed.",
+            extra_json_schema={"enum": [BackendHealth.BUSY, BackendHealth.TRIPPED]},
+        ),
     ]
     fault: Annotated[str, Meta(description="What the backend did last.")]
     since: Annotated[str, time("When it was last well.")]
@@ -40,9 +43,7 @@ class BackendObject(Struct, frozen=True, kw_only=True):
     timeout_s: Annotated[float, Meta(gt=0, description="How long one try may take.")]
     health: Annotated[
         str,
-        Meta(
-            description="The worst that a process says of it.", extra_json_schema={"enum": [READY, *RESTING, DISABLED]}
-        ),
+        Meta(description="The worst that a process says of it.", extra_json_schema={"enum": list(BackendHealth)}),
     ]
     rests: Annotated[tuple[BackendRestObject, ...], Meta(description="The processes that leave it alone now.")]
 
@@ -53,28 +54,23 @@ class BackendList(Struct, frozen=True, kw_only=True):
     data: Annotated[tuple[BackendObject, ...], Meta(description="The backends.")]
 
     @classmethod
-    def of(cls, catalogue: Catalogue, rests: Sequence[BackendRest]) -> "BackendList":
-        """Describe all backends, and their rests."""
-        return cls(
-            data=tuple(
-                _backend(model, name, spec, [rest for rest in rests if rest.backend == name])
-                for model in catalogue.models.values()
-                for name, spec in sorted(model.named_backends(), key=lambda named: named[1].priority)
-            )
-        )
+    def of(cls, reports: Sequence[BackendReport]) -> "BackendList":
+        """Describe backends, and their rests."""
+        return cls(data=tuple(map(_backend, reports)))
 
 
-def _backend(model: Model, name: str, spec: BackendSpec, rests: Sequence[BackendRest]) -> BackendObject:
+def _backend(report: BackendReport) -> BackendObject:
+    spec = report.spec
     return BackendObject(
-        model=model.id,
-        backend=name,
+        model=report.model.id,
+        backend=report.name,
         kind=spec.kind,
-        server_model=None if spec.kind == LOCAL else spec.model,  # a local model is a file of this machine
+        server_model=model_of(spec),
         priority=spec.priority,
         weight=spec.weight,
         max_concurrency=spec.max_concurrency,
-        timeout_s=model.timeout_of(spec),
-        health=health_of({rest.state for rest in rests}, enabled=spec.enabled),
+        timeout_s=report.model.timeout_of(spec),
+        health=report.health.value,
         rests=tuple(
             BackendRestObject(
                 process=rest.process_id,
@@ -83,16 +79,16 @@ def _backend(model: Model, name: str, spec: BackendSpec, rests: Sequence[Backend
                 since=iso_time(rest.since_ms),
                 until=iso_time(rest.until_ms),
             )
-            for rest in rests
-            if spec.enabled
+            for rest in report.rests
         ),
     )
 
 
 async def list_backends(desk: Desk, _call: Call[NoQuery, None]) -> Reply:
     """Show all backends; none is asked."""
-    rests = await desk.office.look(lambda connection: read_rests(connection, desk.now_ms()))
-    return Reply(BackendList.of(desk.catalogue, rests))
+    models = desk.catalogue.models.values()
+    reports = await desk.office.look(lambda connection: backend_reports(connection, models, desk.now_ms()))
+    return Reply(BackendList.of(reports))
 
 
 ROUTES = (

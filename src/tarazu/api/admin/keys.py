@@ -14,7 +14,8 @@ from tarazu.domain.accounts import Key
 from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.service.checks import EXPIRY_S_MAX, HISTORY_LENGTH, LIMIT_PER_MINUTE_MAX, NAME_LENGTH_MAX
-from tarazu.service.provisioning import KeyPage, Provisioning
+from tarazu.service.finding import KeyPage
+from tarazu.service.provisioning import Provisioning
 
 
 class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -46,7 +47,7 @@ class KeysQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which keys to show."""
 
     limit: AskedLimit = HISTORY_LENGTH
-    after: Annotated[str | None, Meta(description="Only those after the key with this id.")] = None
+    before: Annotated[str | None, Meta(description="Only those before the key with this id.")] = None
 
 
 class KeyObject(Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ class IssuedKeyObject(KeyObject, frozen=True, kw_only=True):
 
 
 class KeyList(Struct, frozen=True, kw_only=True):
-    """A page of an account's keys, also those that have ended, oldest first."""
+    """A page of an account's keys, also those that have ended, newest first."""
 
     data: Annotated[tuple[KeyObject, ...], Meta(description="The keys.")]
     limit: Limit
@@ -103,7 +104,7 @@ def _key_members(key: Key, now_ms: int) -> dict[str, Any]:
         "id": key.id,
         "account_id": key.account_id,
         "name": key.name,
-        "state": key.state(now_ms),
+        "state": key.state(now_ms).value,
         "models": key.models,
         "limit_per_minute": key.limit_per_minute,
         "created_at": iso_time(key.created_at_ms),
@@ -116,7 +117,7 @@ async def list_keys(desk: Desk, call: Call[KeysQuery, None]) -> Reply:
     """Show a page of an account's keys."""
     asked = call.query
     page = await desk.act(
-        call.caller, lambda acts: acts.keys_on_page(call.account_id, limit=asked.limit, after=asked.after)
+        call.caller, lambda acts: acts.keys_page(call.account_id, limit=asked.limit, after=asked.before)
     )
     return Reply(KeyList.of(page, desk.now_ms(), asked.limit))
 
@@ -178,7 +179,7 @@ ROUTES = (
         path="/accounts/{account_id}/keys",
         scope=Scope.READ,
         summary="List an account's keys",
-        description="Also those that have ended, oldest first. The next page is `after` the last key of this one.",
+        description="Also those that have ended, newest first. The next page is `before` the last key of this one.",
         query=KeysQuery,
         answer=KeyList(data=(EXAMPLE,), limit=HISTORY_LENGTH, more=False),
         errors=(AdminError.NOT_THERE, AdminError.INVALID_VALUE),

@@ -77,7 +77,6 @@ PATH_PARAMETERS = {
 QUERY_EXAMPLES = {
     "search": "ada@example.com",
     "limit": 100,
-    "after": "acc_9Kx2QwErTyUiOp",
     "before": "act_0V2yJ8kQm4tB7wXc1NfRpL2",
     "account_id": "acc_9Kx2QwErTyUiOp",
 }

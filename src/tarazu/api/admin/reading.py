@@ -11,7 +11,7 @@ from tarazu.api.admin.errors import AdminError, AdminRefusal, AdminRefusedError,
 from tarazu.api.body import BROKEN_OFF, BodyReader
 from tarazu.domain.errors import Error, Refusal
 
-ID_PARAMETERS = ("account_id", "after", "before")
+ID_PARAMETERS = ("account_id", "before")
 """Parameters of the query that hold an id."""
 NAME_CHARACTERS_MAX = 100
 """Of an unknown member, in the message that names it."""
