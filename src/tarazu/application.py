@@ -11,12 +11,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
+from tarazu.api.admin.call import Desk
+from tarazu.api.admin.endpoint import admin_routes
+from tarazu.api.admin.openapi import admin_document_json, admin_html
 from tarazu.api.body import BodyReader
 from tarazu.api.chat import ChatEndpoint
-from tarazu.api.documents import DocumentEndpoints
+from tarazu.api.docs_page import html
+from tarazu.api.documents import DocumentEndpoints, front
 from tarazu.api.envelope import refusal_response
 from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
+from tarazu.api.openapi import document_json
 from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ExactRoute
 from tarazu.api.usage import UsageEndpoint
@@ -24,7 +29,7 @@ from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.panel.app import holder_pages, operator_pages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
-from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
 
@@ -39,8 +44,11 @@ def make_application(setup: Setup) -> ASGIApp:
     models = ModelEndpoints(service.ledger, service.pools)
     usage = UsageEndpoint(service.ledger, service.clock)
     base_url = setup.configuration.server.base_url
-    documents = DocumentEndpoints(base_url + API_PATH)
-    chat = ChatEndpoint(service.completions, BodyReader(), service.clock)
+    documents = DocumentEndpoints(base_url + API_PATH, document_json, html)
+    admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
+    bodies = BodyReader()
+    chat = ChatEndpoint(service.completions, bodies, service.clock)
+    desk = Desk(service.back_office, service.auditor, base_url)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -58,12 +66,15 @@ def make_application(setup: Setup) -> ASGIApp:
             ExactRoute(f"{API_PATH}/usage", usage.show),
             ExactRoute(f"{API_PATH}/openapi.json", documents.contract),
             ExactRoute("/docs", documents.page),
-            ExactRoute("/", documents.front),
+            ExactRoute("/", front),
             ExactRoute("/health", HealthEndpoint(service.ledger).show),
             ExactRoute(HOLDERS.path, _to_first_page),
             Mount(HOLDERS.path, holder_pages(service, base_url)),
             ExactRoute(OPERATORS.path, _to_first_page),
             Mount(OPERATORS.path, operator_pages(service, base_url)),
+            *admin_routes(ADMIN_API_PATH, desk, bodies),
+            ExactRoute(f"{ADMIN_API_PATH}/openapi.json", admin_documents.contract),
+            ExactRoute("/docs/admin", admin_documents.page),
         ],
         exception_handlers={
             HTTPException: _no_route,

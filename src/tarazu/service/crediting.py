@@ -40,12 +40,14 @@ def checked_amount(credits_: int, *, least: int) -> int:
         if least == 1:
             raise ProvisioningError(
                 "The amount must be a whole number from {least} to {most}, not {credits}.",
+                member="credits",
                 least=least,
                 most=BALANCE_MAX,
                 credits=credits_,
             )
         raise ProvisioningError(
             "The amount must be a whole number from {least} to {most} but 0, not {credits}.",
+            member="credits",
             least=least,
             most=BALANCE_MAX,
             credits=credits_,
@@ -100,6 +102,7 @@ def _used_otherwise(first: Topup | Adjustment) -> ProvisioningError:
         return ConflictError(
             "The reference {reference} was used before, for {credits} credits to {account}; nothing was changed. "
             "Give every payment and every correction a reference of its own.",
+            member="reference",
             reference=first.reference,
             credits=first.credits,
             account=first.account_id,
@@ -107,6 +110,7 @@ def _used_otherwise(first: Topup | Adjustment) -> ProvisioningError:
     return ConflictError(
         "The reference {reference} was used before, for an adjustment of {account} by {credits:+} credits; "
         "nothing was changed. Give every payment and every correction a reference of its own.",
+        member="reference",
         reference=first.reference,
         credits=first.credits,
         account=first.account_id,
@@ -121,6 +125,7 @@ def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
     if change.credits > 0 and balance + change.credits > BALANCE_MAX:
         raise ConflictError(
             "The balance may not pass {most} credits; it is {balance} now, so at most {room} credits can be given.",
+            member="credits",
             most=BALANCE_MAX,
             balance=balance,
             room=max(0, BALANCE_MAX - balance),
@@ -129,5 +134,6 @@ def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
         raise ConflictError(
             "The balance may not be below zero; it is {balance} now, so at most {balance} credits can be taken. "
             "What is held for requests on their way is not in it.",
+            member="credits",
             balance=balance,
         )

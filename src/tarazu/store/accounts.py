@@ -2,21 +2,24 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, or_, select, tuple_, update
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
+from tarazu.store.upsert import insert_into
 
 
 class BalanceError(Exception):
     """The balance has no room for the change: it would be below zero or above BALANCE_MAX."""
 
 
-def insert_account(connection: Connection, account: Account) -> None:
-    """Add an account; its id and email must be new."""
-    connection.execute(insert(accounts).values(account_row(account)))
+def insert_account(connection: Connection, account: Account) -> bool:
+    """Add an account, whose id must be new; False where another one has the email."""
+    new = insert_into(connection, accounts).values(account_row(account))
+    inserted = new.on_conflict_do_nothing(index_elements=[accounts.c.email]).returning(accounts.c.id)
+    return connection.execute(inserted).first() is not None
 
 
 def find_account(connection: Connection, account_id: str) -> Account | None:
