@@ -1,21 +1,20 @@
 """The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tarazu.cli.servers import host_of, model_of, url_of
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
-from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
+from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
+from tarazu.service.servers import host_of, model_of, url_of
 
 if TYPE_CHECKING:
+    from tarazu.service.backend_reports import BackendReport
     from tarazu.service.crediting import CreditHistory
     from tarazu.service.provisioning import IssuedKey
     from tarazu.store.adjustments import Adjustment
-    from tarazu.store.backend_rests import BackendRest
     from tarazu.store.topups import Topup
 
 
@@ -323,11 +322,12 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
     rests: tuple[BackendRestDocument, ...]
 
     @classmethod
-    def of(cls, model: Model, name: str, spec: BackendSpec, rests: Sequence["BackendRest"]) -> "BackendDocument":
+    def of(cls, report: "BackendReport") -> "BackendDocument":
         """Describe a backend, and its rests."""
+        spec = report.spec
         return cls(
-            model=model.id,
-            backend=name,
+            model=report.model.id,
+            backend=report.name,
             kind=spec.kind,
             url=url_of(spec),
             host=host_of(spec),
@@ -335,8 +335,8 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
             priority=spec.priority,
             weight=spec.weight,
             max_concurrency=spec.max_concurrency,
-            timeout_s=model.timeout_of(spec),
-            health=_health(spec, rests),
+            timeout_s=report.model.timeout_of(spec),
+            health=report.health.value,
             rests=tuple(
                 BackendRestDocument(
                     process=rest.process_id,
@@ -345,8 +345,7 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
                     since=iso_time(rest.since_ms),
                     until=iso_time(rest.until_ms),
                 )
-                for rest in rests
-                if spec.enabled
+                for rest in report.rests
             ),
         )
 
@@ -369,14 +368,6 @@ class TriedBackendDocument(Struct, frozen=True, kw_only=True):
     completion_tokens: int | None
     reply: str | None
     advice: str | None
-
-
-def _health(spec: BackendSpec, rests: Sequence["BackendRest"]) -> str:
-    """Sum up what the processes say: one that has tripped it says more than one that found it busy."""
-    if not spec.enabled:
-        return "disabled"
-    states = {rest.state for rest in rests}
-    return next((state for state in ("tripped", "busy") if state in states), "ready")
 
 
 def _time(instant_ms: int | None) -> str | None:

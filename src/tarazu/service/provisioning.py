@@ -33,7 +33,7 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
-from tarazu.service.finding import existing_account
+from tarazu.service.finding import AccountPage, KeyPage, accounts_page, existing_account, keys_page, no_key
 from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
 from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
@@ -127,6 +127,20 @@ class Provisioning(PeopleActs, AdminTokenActs):
         with self._reading() as connection:
             return self._on_this_page(connection, list_accounts(connection))
 
+    def accounts_page(
+        self, *, search: str | None = None, limit: int = HISTORY_LENGTH, after: str | None = None
+    ) -> AccountPage:
+        """List accounts as they stand in this period, the newest first: at most `limit`, after `after` if given.
+
+        With `search` it is the one with that id or email, or else those with that text in their name or email.
+
+        Raises:
+            ProvisioningError: there is no account `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            page = accounts_page(connection, search=search, limit=limit, after=after)
+            return replace(page, accounts=tuple(self._on_this_page(connection, page.accounts)))
+
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.
 
@@ -210,6 +224,15 @@ class Provisioning(PeopleActs, AdminTokenActs):
         with self._reading() as connection:
             existing_account(connection, account_id)
             return list_keys(connection, account_id)
+
+    def keys_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
+        """List the keys of an account, the newest first: at most `limit`, after the key `after` if given.
+
+        Raises:
+            ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            return keys_page(connection, account_id, limit=limit, after=after)
 
     def key(self, key_id: str) -> Key:
         """Show one key.
@@ -437,7 +460,7 @@ def _issue(
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
     key = find_key(connection, key_id)
     if key is None or account_id not in (None, key.account_id):
-        raise NotThereError("There is no key {key!r}.", hint="List them with: tarazu key list ACCOUNT", key=key_id)
+        raise no_key(key_id)
     return key
 
 

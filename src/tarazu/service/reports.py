@@ -24,9 +24,9 @@ from tarazu.domain.catalogue import Catalogue, Plan
 from tarazu.domain.credits import RequestState, Source, quota_limit, quota_remaining
 from tarazu.domain.rate_limit import RateLimit, account_limit
 from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
-from tarazu.service.finding import existing_account
+from tarazu.service.finding import existing_account, keys_page, no_key
 from tarazu.service.provisioning_errors import NotThereError
-from tarazu.store.keys import find_key, newest_keys
+from tarazu.store.keys import find_key
 from tarazu.store.pages import on_page
 from tarazu.store.request_history import RequestRow, find_request, newest_requests
 from tarazu.store.usage import Usage, usage_by_day, usage_by_key, usage_by_model
@@ -170,19 +170,15 @@ def usage_report(connection: Connection, account_id: str, catalogue: Catalogue, 
 
 
 def key_list(
-    connection: Connection, account_id: str, now_ms: int, *, limit: int = HISTORY_LENGTH, before: str | None = None
+    connection: Connection, account_id: str, now_ms: int, *, limit: int = HISTORY_LENGTH, after: str | None = None
 ) -> KeyList:
-    """List an account's keys, also those that have ended: at most `limit`, made before the key `before` if given.
+    """List an account's keys, also those that have ended: at most `limit`, after the key `after` if given.
 
     Raises:
-        ProvisioningError: the account has no key `before`, or `limit` is out of bounds.
+        ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
     """
-    checked_length(limit)
-    try:
-        found = newest_keys(connection, account_id, limit=limit + 1, before=before)
-    except LookupError:
-        raise NotThereError("There is no key {key!r}.", key=before) from None
-    return KeyList(keys=tuple(_key_line(key, now_ms) for key in found[:limit]), more=len(found) > limit)
+    page = keys_page(connection, account_id, limit=limit, after=after)
+    return KeyList(keys=tuple(_key_line(key, now_ms) for key in page.keys), more=page.more)
 
 
 def key_line(connection: Connection, account_id: str, key_id: str, now_ms: int) -> KeyLine:
@@ -193,7 +189,7 @@ def key_line(connection: Connection, account_id: str, key_id: str, now_ms: int) 
     """
     key = find_key(connection, key_id)
     if key is None or key.account_id != account_id:
-        raise NotThereError("There is no key {key!r}.", key=key_id)
+        raise no_key(key_id)
     return _key_line(key, now_ms)
 
 

@@ -43,30 +43,30 @@ def list_accounts(connection: Connection) -> list[Account]:
     return [account_of(row) for row in connection.execute(query)]
 
 
-def newest_accounts(connection: Connection, *, limit: int, before: str | None = None) -> list[Account]:
-    """Read the newest accounts, at most `limit`; those opened before the account `before`, if given.
+def newest_accounts(connection: Connection, *, limit: int, after: str | None = None) -> list[Account]:
+    """Read accounts, the newest first, at most `limit`; those that come after the account `after`, if given.
 
     Raises:
-        LookupError: there is no account `before`.
+        LookupError: there is no account `after`.
     """
-    return _newest(connection, select_accounts(), limit, before)
+    return _newest(connection, select_accounts(), limit, after)
 
 
-def search_accounts(connection: Connection, text: str, *, limit: int, before: str | None = None) -> list[Account]:
+def search_accounts(connection: Connection, text: str, *, limit: int, after: str | None = None) -> list[Account]:
     """Read the accounts that a text may mean, the newest first; paged as `newest_accounts` is.
 
     That is the one with this id or this email; where there is none, all that have the text in their name or email.
     Capitals make no difference, beyond the letters of English only where the database knows them.
 
     Raises:
-        LookupError: there is no account `before`.
+        LookupError: there is no account `after`.
     """
     exact = connection.execute(select_accounts().where(accounts.c.id == text)).first()
     exact = exact or connection.execute(select_accounts().where(accounts.c.email == text.lower())).first()
     if exact is not None:
-        return [] if before is not None else [account_of(exact)]
+        return [] if after is not None else [account_of(exact)]
     has_it = or_(accounts.c.name.icontains(text, autoescape=True), accounts.c.email.icontains(text, autoescape=True))
-    return _newest(connection, select_accounts().where(has_it), limit, before)
+    return _newest(connection, select_accounts().where(has_it), limit, after)
 
 
 def has_accounts(connection: Connection) -> bool:
@@ -97,11 +97,11 @@ def add_to_balance(connection: Connection, account_id: str, credits_: int) -> No
         raise BalanceError
 
 
-def _newest(connection: Connection, query: Select[Any], limit: int, before: str | None) -> list[Account]:
-    if before is not None:
-        then = connection.execute(select(accounts.c.created_at_ms).where(accounts.c.id == before)).scalar_one_or_none()
+def _newest(connection: Connection, query: Select[Any], limit: int, after: str | None) -> list[Account]:
+    if after is not None:
+        then = connection.execute(select(accounts.c.created_at_ms).where(accounts.c.id == after)).scalar_one_or_none()
         if then is None:
-            raise LookupError(before)
-        query = query.where(tuple_(accounts.c.created_at_ms, accounts.c.id) < (then, before))
+            raise LookupError(after)
+        query = query.where(tuple_(accounts.c.created_at_ms, accounts.c.id) < (then, after))
     query = query.order_by(accounts.c.created_at_ms.desc(), accounts.c.id.desc()).limit(limit)
     return [account_of(row) for row in connection.execute(query)]

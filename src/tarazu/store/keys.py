@@ -24,20 +24,20 @@ def list_keys(connection: Connection, account_id: str) -> list[Key]:
     return [key_of(row) for row in connection.execute(query)]
 
 
-def newest_keys(connection: Connection, account_id: str, *, limit: int, before: str | None = None) -> list[Key]:
-    """Read an account's newest keys, at most `limit`; those made before the key `before`, if given.
+def newest_keys(connection: Connection, account_id: str, *, limit: int, after: str | None = None) -> list[Key]:
+    """Read an account's keys, the newest first, at most `limit`; those that come after the key `after`, if given.
 
     Raises:
-        LookupError: the account has no key `before`.
+        LookupError: the account has no key `after`.
     """
     query = select_keys().where(keys.c.account_id == account_id)
-    if before is not None:
+    if after is not None:
         then = connection.execute(
-            select(keys.c.created_at_ms).where(keys.c.id == before, keys.c.account_id == account_id)
+            select(keys.c.created_at_ms).where(keys.c.id == after, keys.c.account_id == account_id)
         ).scalar_one_or_none()
         if then is None:
-            raise LookupError(before)
-        query = query.where(tuple_(keys.c.created_at_ms, keys.c.id) < (then, before))
+            raise LookupError(after)
+        query = query.where(tuple_(keys.c.created_at_ms, keys.c.id) < (then, after))
     query = query.order_by(keys.c.created_at_ms.desc(), keys.c.id.desc()).limit(limit)
     return [key_of(row) for row in connection.execute(query)]
 

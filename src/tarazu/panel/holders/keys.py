@@ -46,11 +46,11 @@ class KeyPages:
 
     async def list(self, visit: Visit) -> Response:
         """List the keys, the newest first."""
-        before, now_ms = visit.query("before") or None, self._office.clock()
+        after, now_ms = visit.query("after") or None, self._office.clock()
         found = await self._office.look(
-            lambda connection: key_list(connection, visit.someone.id, now_ms, limit=PAGE_LENGTH, before=before)
+            lambda connection: key_list(connection, visit.someone.id, now_ms, limit=PAGE_LENGTH, after=after)
         )
-        return visit.page("keys.html", found=found, is_first=before is None)
+        return visit.page("keys.html", found=found, is_first=after is None)
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new key is to be."""
