@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
@@ -46,9 +47,7 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
         frame.route("/keys/{key_id}/revoke", post=keys.revoke),
         frame.route("/models", get=models.list),
         frame.route("/models/{model_id:path}", get=models.show),
-        frame.route(
-            "/playground", get=playground.show, post=playground.complete, form_bytes_max=LARGE_FORM_BYTES_MAX
-        ),
+        frame.route("/playground", get=playground.show, post=playground.complete, form_bytes_max=LARGE_FORM_BYTES_MAX),
         frame.route("/history", get=HistoryPages(office).show),
         frame.route("/credits", get=CreditPages(office).show),
     ]
@@ -59,7 +58,7 @@ def operator_pages(service: Service, base_url: str) -> ASGIApp:
     """Make the operators' pages, to be mounted at the path of OPERATORS."""
     frame = Frame(OPERATORS, service.signing_in, service.back_office, base_url)
 
-    async def first(visit: Visit) -> object:
+    async def first(visit: Visit) -> Response:
         return visit.redirect("/settings")
 
     return _pages(frame, service, [frame.route("/", get=first)])

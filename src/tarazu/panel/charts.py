@@ -6,7 +6,6 @@ figures stand in a table beside it.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import count
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -57,11 +56,12 @@ def meter(value: int, limit: int, *, name: str, is_rtl: bool = False) -> Markup:
 
 def nice_top(highest: int) -> int:
     """Find the least of 1, 2, 5, 10, 20, 50 and so on that is not below `highest`."""
-    for exponent in count():
+    power = 1
+    while True:
         for step in STEPS:
-            if step * 10**exponent >= highest:
-                return step * 10**exponent
-    raise AssertionError  # pragma: no cover - counting does not end
+            if step * power >= highest:
+                return step * power
+        power *= 10
 
 
 def labelled(number: int) -> range:
@@ -94,7 +94,9 @@ def _bar(bar: Bar, place: int, number: int, top: int, *, is_rtl: bool) -> Markup
     y = _height(bar.value, top)
     # The inner drawing ends at the base and cuts off the lower end of its bar, so that only the upper one is rounded.
     bar_markup = (
-        Markup('<rect class="bar" y="{}%" width="100%" height="110%" rx="{}"/>').format(_short(100.0 * y / BASE), ROUNDING)
+        Markup('<rect class="bar" y="{}%" width="100%" height="110%" rx="{}"/>').format(
+            _short(100.0 * y / BASE), ROUNDING
+        )
         if bar.value
         else Markup("")
     )

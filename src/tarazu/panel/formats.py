@@ -4,9 +4,10 @@ English has Latin digits and the Gregorian calendar, Persian has Persian digits 
 are Gregorian, so in Persian too they have their Gregorian names.
 """
 
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
+from datetime import date as gregorian_date
 
-import jdatetime
+from jdatetime import date as jalali_date
 from msgspec import Struct
 
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
@@ -114,11 +115,11 @@ class Formats(Struct, frozen=True):
 
     def day(self, day: str) -> str:
         """Write a day of the books (YYYY-MM-DD) in full."""
-        return self._date(date.fromisoformat(day), is_short=False)
+        return self._date(gregorian_date.fromisoformat(day), is_short=False)
 
     def short_day(self, day: str) -> str:
         """Write a day of the books without its year: 28 Nov or ۷ آذر."""
-        return self._date(date.fromisoformat(day), is_short=True)
+        return self._date(gregorian_date.fromisoformat(day), is_short=True)
 
     def month(self, period: str) -> str:
         """Write a billing period (YYYY-MM): November 2026 or نوامبر ۲۰۲۶."""
@@ -133,9 +134,9 @@ class Formats(Struct, frozen=True):
     def _local(self, instant_ms: int) -> datetime:
         return datetime.fromtimestamp(instant_ms // MILLISECONDS_PER_SECOND, self.zone)
 
-    def _date(self, day: date, *, is_short: bool) -> str:
+    def _date(self, day: gregorian_date, *, is_short: bool) -> str:
         if self.language is Language.PERSIAN:
-            jalali = jdatetime.date.fromgregorian(date=day)
+            jalali = jalali_date.fromgregorian(date=day)
             written = f"{jalali.day} {_JALALI_MONTHS[jalali.month - 1]}"
             return self.digits(written if is_short else f"{written} {jalali.year}")
         month = _ENGLISH_MONTHS[day.month - 1]

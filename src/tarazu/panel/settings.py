@@ -45,7 +45,5 @@ class SettingsPages:
             )
         except SignInError as error:
             values = {"name": visit.someone.name, "name_refusal": None}
-            return refused(
-                visit, error, "settings.html", password_refusal=refusal_text(error, visit.formats), **values
-            )
+            return refused(visit, error, "settings.html", password_refusal=refusal_text(error, visit.formats), **values)
         return visit.done("/settings", "password-changed")

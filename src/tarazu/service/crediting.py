@@ -37,12 +37,19 @@ def checked_amount(credits_: int, *, least: int) -> int:
         ProvisioningError: it is 0, below `least`, or more than a balance may be.
     """
     if not least <= credits_ <= BALANCE_MAX or credits_ == 0:
-        text = (
-            "The amount must be a whole number from {least} to {most}, not {credits}."
-            if least == 1
-            else "The amount must be a whole number from {least} to {most} but 0, not {credits}."
+        if least == 1:
+            raise ProvisioningError(
+                "The amount must be a whole number from {least} to {most}, not {credits}.",
+                least=least,
+                most=BALANCE_MAX,
+                credits=credits_,
+            )
+        raise ProvisioningError(
+            "The amount must be a whole number from {least} to {most} but 0, not {credits}.",
+            least=least,
+            most=BALANCE_MAX,
+            credits=credits_,
         )
-        raise ProvisioningError(text, least=least, most=BALANCE_MAX, credits=credits_)
     return credits_
 
 
@@ -89,14 +96,21 @@ def _used_before(connection: Connection, reference: str | None) -> Topup | Adjus
 
 
 def _used_otherwise(first: Topup | Adjustment) -> ProvisioningError:
-    text = (
-        "The reference {reference} was used before, for {credits} credits to {account}; nothing was changed. "
-        "Give every payment and every correction a reference of its own."
-        if isinstance(first, Topup)
-        else "The reference {reference} was used before, for an adjustment of {account} by {credits:+} credits; "
-        "nothing was changed. Give every payment and every correction a reference of its own."
+    if isinstance(first, Topup):
+        return ConflictError(
+            "The reference {reference} was used before, for {credits} credits to {account}; nothing was changed. "
+            "Give every payment and every correction a reference of its own.",
+            reference=first.reference,
+            credits=first.credits,
+            account=first.account_id,
+        )
+    return ConflictError(
+        "The reference {reference} was used before, for an adjustment of {account} by {credits:+} credits; "
+        "nothing was changed. Give every payment and every correction a reference of its own.",
+        reference=first.reference,
+        credits=first.credits,
+        account=first.account_id,
     )
-    return ConflictError(text, reference=first.reference, credits=first.credits, account=first.account_id)
 
 
 def _check_room(connection: Connection, change: Topup | Adjustment) -> None:

@@ -35,9 +35,7 @@ class HistoryPages:
 
     async def _find(self, visit: Visit, request_id: str) -> Response:
         try:
-            entry = await self._office.look(
-                lambda connection: history_entry(connection, visit.someone.id, request_id)
-            )
+            entry = await self._office.look(lambda connection: history_entry(connection, visit.someone.id, request_id))
         except NotThereError:
             found = await self._history(visit, None, None)
             nothing = History(entries=(), more=False, months=found.months)

@@ -35,7 +35,9 @@ class KeyWish(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, form: Form) -> "KeyWish":
         """Read it."""
-        return cls(name=form.text("name"), days=form.text("days"), limit=form.text("limit"), models=form.texts("models"))
+        return cls(
+            name=form.text("name"), days=form.text("days"), limit=form.text("limit"), models=form.texts("models")
+        )
 
 
 class KeyPages:
@@ -130,7 +132,9 @@ def within(what: str, number: int | None, most: int) -> int | None:
         ProvisioningError: it is below 1 or above `most`.
     """
     if number is not None and not 1 <= number <= most:
-        raise ProvisioningError("The {what} must be from 1 to {most}, not {number}.", what=what, most=most, number=number)
+        raise ProvisioningError(
+            "The {what} must be from 1 to {most}, not {number}.", what=what, most=most, number=number
+        )
     return number
 
 
