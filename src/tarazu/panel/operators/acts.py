@@ -81,7 +81,9 @@ def act_line(act: Act, formats: Formats) -> ActLine:
         what=gettext(ACTS[act.act]) if act.act in ACTS else act.act,
         way=gettext(WAYS[act.via]),
         facts=tuple(
-            _fact(name, value, formats, is_change=act.act.endswith(CHANGE)) for name, value in act.detail.items()
+            _fact(name, value, formats, is_change=act.act.endswith(CHANGE))
+            for name, value in act.detail.items()
+            if value is not None
         ),
     )
 

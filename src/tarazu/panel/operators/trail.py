@@ -12,7 +12,7 @@ from tarazu.service.back_office import BackOffice
 from tarazu.service.provisioning import Trail
 from tarazu.service.provisioning_errors import NotThereError
 
-PAGE_LENGTH = 50
+PAGE_LENGTH = 25
 
 
 class TrailPages:
