@@ -16,6 +16,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, insert, text
 
 from tarazu.domain.accounts import Account, AccountStatus, Key, Window
+from tarazu.domain.calendar import minute_of
 from tarazu.domain.keys import ALPHABET, MintedKey, base62, mint
 from tarazu.service.identifiers import TIME_DIGITS
 from tarazu.store.engine import open_engine, transaction
@@ -112,7 +113,7 @@ def _account(number: int, size: Size) -> Account:
         period=size.day_names[-1][:7],
         used=0,
         balance=0,
-        window=Window(),
+        window=_window(size),
         created_at_ms=size.start_ms,
     )
 
@@ -129,8 +130,13 @@ def _key(number: int, size: Size) -> Key:
         created_at_ms=size.start_ms,
         expires_at_ms=None,
         revoked_at_ms=None,
-        window=Window(),
+        window=_window(size),
     )
+
+
+def _window(size: Size) -> Window:
+    """Everybody has sent a request in the last minute."""
+    return Window(minute_of(size.end_ms - 1), 1)
 
 
 def _execute(connection: Connection, statement: str, size: Size, **values: Any) -> None:

@@ -24,15 +24,17 @@ from tarazu.backends import http_client, local, local_backend, local_server
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES, LocalAddress
 from tarazu.cli.app import app
 from tarazu.cli.clock import system_clock
+from tarazu.domain import attempts
 from tarazu.domain.admission import SETTLING_S
+from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
-from tarazu.service import serving
+from tarazu.service import passwords, people_acts, serving, upkeep
 from tarazu.service.configuration import load
 from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
-from tarazu.store import audit, backend_rests, idempotency, ledger, postgresql, restore, sqlite, sums
+from tarazu.store import audit, backend_rests, ended, idempotency, ledger, postgresql, restore, sessions, sqlite, sums
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 
@@ -185,6 +187,15 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
+        f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} |",
+        f"with {passwords.WAITING_MAX} in line",
+        f"{passwords.LENGTH_MIN} to {passwords.LENGTH_MAX} characters",
+        f"| wrong passwords | {attempts.BY_EMAIL_AND_ADDRESS.failures_max} by email and address,",
+        f"{attempts.BY_ADDRESS.failures_max} by address in {attempts.BY_ADDRESS.window_ms // MINUTE_MS} minutes;",
+        f"{attempts.BY_EMAIL.failures_max} by email in an hour |",
+        f"| sessions of one person | {sessions.SESSIONS_MAX} |",
+        f"valid for {people_acts.INVITATION_DAYS} days",
+        f"every {upkeep.ENDED_INTERVAL_S // 60} minutes, at most {ended.ENDED_MAX:,} rows",
         f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",

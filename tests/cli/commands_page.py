@@ -25,8 +25,8 @@ This page is what the commands themselves print with `--help`.
 - **Errors** are one line on standard error that begins with `tarazu:`, followed by what to do next.
 - **Exit status.** 0: done. 1: it cannot be done, or `check` or `audit` has found something wrong. 2: the command was
   mistyped. 130: interrupted by Ctrl-C. 141: the reader of the output has gone.
-- **Keys** are shown once, by the command that makes them, and are never an argument. `tarazu chat` takes its key from
-  `$TARAZU_API_KEY` or `--key-file`, or asks for it without an echo.
+- **Keys, tokens and links** of invitations are shown once, by the command that makes them, and are never an argument.
+  `tarazu chat` takes its key from `$TARAZU_API_KEY` or `--key-file`, or asks for it without an echo.
 - **Durations** are days, hours, minutes and seconds, in this order: `90d`, `12h`, `1h30m`, `45s`.
 """
 

@@ -1,0 +1,1 @@
+"""The panel: its pure parts, and its pages over HTTP."""

@@ -68,7 +68,7 @@ def written(catalog: Catalog) -> bytes:
 def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], str | None]]:
     methods = [(place, "python") for place in PYTHON_PLACES]
     methods += [(place, "jinja2.ext:babel_extract") for place in TEMPLATE_PLACES]
-    options = {place: TEMPLATE_OPTIONS for place in TEMPLATE_PLACES}
+    options = dict.fromkeys(TEMPLATE_PLACES, TEMPLATE_OPTIONS)
     for place, line, message, _comments, context in extract_from_dir(str(SOURCES), methods, options, KEYWORDS):
         yield place, line, message, context
 

@@ -16,16 +16,28 @@ def rows_read(connection: Connection, tables: Iterable[str]) -> dict[str, int]:
 
 @contextmanager
 def plans(connection: Connection) -> Iterator[list[str]]:
-    """Collect the steps by which SQLite carries the block's statements out."""
+    """Collect the steps by which the store carries the block's statements out, as its EXPLAIN tells them."""
+    is_sqlite = connection.dialect.name == "sqlite"
     steps: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:
         values = parameters[0] if isinstance(parameters, list) else parameters
         explained = connection.connection.cursor()
-        explained.execute(f"EXPLAIN QUERY PLAN {statement}", values)
-        steps.extend(row[3] for row in explained.fetchall())
+        explained.execute(f"{'EXPLAIN QUERY PLAN' if is_sqlite else 'EXPLAIN'} {statement}", values)
+        steps.extend(row[3 if is_sqlite else 0].strip() for row in explained.fetchall())
         explained.close()
 
     event.listen(connection, "before_cursor_execute", note)
     yield steps
     event.remove(connection, "before_cursor_execute", note)
+
+
+@contextmanager
+def steps_counted(connection: Connection) -> Iterator[list[None]]:
+    """Collect an entry for every hundred instructions that SQLite's machine carries out for the block."""
+    steps: list[None] = []
+    driver = connection.connection.dbapi_connection
+    assert driver is not None
+    driver.set_progress_handler(lambda: steps.append(None), 100)
+    yield steps
+    driver.set_progress_handler(None, 0)

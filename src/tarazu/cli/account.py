@@ -1,4 +1,4 @@
-"""`tarazu account`: open, list, show and change accounts."""
+"""`tarazu account`: open, list, show and change accounts; let their holders in, and out."""
 
 # ruff: noqa: PLC0415 - the database is loaded only by the commands that use it
 
@@ -10,12 +10,13 @@ from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import AccountDocument
 from tarazu.cli.errors import UsageError
 from tarazu.cli.options import AsJson, ConfigPath, command_group
-from tarazu.cli.output import Column, print_fields, print_json, print_table, say
+from tarazu.cli.output import Column, counted, print_fields, print_json, print_table, say
+from tarazu.cli.people_documents import InvitationDocument, SignOutDocument
 from tarazu.cli.program import command_line
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.catalogue import NO_PLAN
 
-account_app = command_group("account", "Open, list, show and change accounts.")
+account_app = command_group("account", "Open, list, show and change accounts; let their holders in, and out.")
 
 AccountId = Annotated[
     str, Parameter(name="ID", help="The account's id, as in acc_9Kx2…; tarazu account list tells it.")
@@ -137,6 +138,47 @@ def set_(
             status=UNCHANGED if status is None else status,
         )
     _print_account(AccountDocument.of(account, configuration.catalogue), as_json=as_json)
+
+
+@account_app.command
+def invite(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """Make a link by which the account's holder chooses a password for the panel.
+
+    It works once and for three days, and takes the place of an older one. The holder signs
+    in with the account's email. For somebody who has a password already it sets another,
+    and ends all sessions.
+
+    For example:
+
+        tarazu account invite acc_9Kx2QwErTyUiOp
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        invitation = provisioning.invite_holder(account_id)
+    document = InvitationDocument.of(account_id, invitation, configuration.server.base_url)
+    if as_json:
+        print_json(document)
+        return
+    print_fields((("Link", document.link), ("Account", document.id), ("Expires", document.link_expires_at)))
+    say("\nSend it to the account's holder alone: whoever follows it first chooses the password.")
+
+
+@account_app.command(name="sign-out")
+def sign_out(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """End all sessions of the account's holder in the panel.
+
+    The password stays, and so do the keys.
+
+    For example:
+
+        tarazu account sign-out acc_9Kx2QwErTyUiOp
+    """
+    with open_provisioning(read_configuration(config)) as provisioning:
+        document = SignOutDocument(id=account_id, sessions=provisioning.sign_out_holder(account_id))
+    if as_json:
+        print_json(document)
+    else:
+        say(f"Ended {counted(document.sessions, 'session')} of the holder of {document.id}.")
 
 
 def _print_account(document: AccountDocument, *, as_json: bool) -> None:

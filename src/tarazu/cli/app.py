@@ -5,6 +5,7 @@ from importlib.metadata import version
 from cyclopts import App
 
 from tarazu.cli.account import account_app
+from tarazu.cli.admin import admin_app
 from tarazu.cli.backend import backend_app
 from tarazu.cli.chat import chat
 from tarazu.cli.credit import credit_app
@@ -41,6 +42,7 @@ for command in (
     key_app,
     credit_app,
     intake_app,
+    admin_app,
     chat,
 ):
     app.command(command)

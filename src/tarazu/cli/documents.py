@@ -76,8 +76,8 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
-            expires_at=_time(key.expires_at_ms),
-            revoked_at=_time(key.revoked_at_ms),
+            expires_at=time_or_none(key.expires_at_ms),
+            revoked_at=time_or_none(key.revoked_at_ms),
         )
 
 
@@ -105,7 +105,7 @@ class IssuedKeyDocument(Struct, frozen=True, kw_only=True):
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
-            expires_at=_time(key.expires_at_ms),
+            expires_at=time_or_none(key.expires_at_ms),
         )
 
     def __repr__(self) -> str:
@@ -370,5 +370,6 @@ class TriedBackendDocument(Struct, frozen=True, kw_only=True):
     advice: str | None
 
 
-def _time(instant_ms: int | None) -> str | None:
+def time_or_none(instant_ms: int | None) -> str | None:
+    """Write an instant as ISO 8601 in UTC; None stays None."""
     return None if instant_ms is None else iso_time(instant_ms)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 

@@ -9,7 +9,7 @@ from tarazu.panel.frame import Frame, address_of
 from tarazu.panel.language import known
 from tarazu.panel.refusals import refusal_text
 from tarazu.panel.visits import Visit
-from tarazu.service.signing_in import SigningIn, SignInError, SignInRefusal
+from tarazu.service.signing_in import SignInError, SigningIn, SignInRefusal
 
 STATUSES = {
     SignInRefusal.TOO_MANY: HTTPStatus.TOO_MANY_REQUESTS,

@@ -144,7 +144,7 @@ class Formats(Struct, frozen=True):
 
 
 def read_number(text: str) -> int | None:
-    """Read a whole number as people write it, in Latin or Persian digits, with or without separators; None: it is none."""
+    """Read a whole number as people write it, in any of our digits, with or without separators; None: it is none."""
     plain = text.strip().replace(MINUS, "-").translate(_LATIN)
     digits = plain[1:] if plain[:1] in {"+", "-"} else plain
     return int(plain) if digits.isascii() and digits.isdigit() else None

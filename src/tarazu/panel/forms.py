@@ -15,8 +15,11 @@ from tarazu.service.provisioning_errors import ProvisioningError
 FORM_BYTES_MAX = 64 * 1024
 LARGE_FORM_BYTES_MAX = 1024 * 1024
 """Of a form that carries a conversation."""
+BUFFERED_BYTES_MAX = 32 * 1024 * 1024
+"""For all forms that the pages of one site in one process are taking in at once."""
 FORM_TIMEOUT_S = 10.0
 FIELDS_MAX = 1_000
+NUL = "\0"
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
@@ -46,46 +49,61 @@ class Form(Struct, frozen=True):
         return number
 
 
-async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX, timeout_s: float = FORM_TIMEOUT_S) -> Form:
-    """Read the body of a request, never further than its bounds.
+class FormReader:
+    """Reads forms for the pages of one site, and counts what they hold together."""
 
-    Raises:
-        HTTPException: it is no form (400), too large (413), or did not come in time (408).
-    """
-    declared = Message()
-    declared["content-type"] = request.headers.get("content-type", "")
-    if declared.get_content_type() != FORM_TYPE:
-        raise HTTPException(HTTPStatus.BAD_REQUEST)
-    try:
-        async with asyncio.timeout(timeout_s):
-            body = await _read(request, bytes_max)
-    except TimeoutError:
-        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
-    except ClientDisconnect:
-        raise HTTPException(HTTPStatus.BAD_REQUEST) from None
-    return parse(body)
+    def __init__(self, *, timeout_s: float = FORM_TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._buffered_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<FormReader holding {self._buffered_bytes} bytes>"
+
+    async def read(self, request: Request, bytes_max: int = FORM_BYTES_MAX) -> Form:
+        """Read the body of a request, never further than its bounds.
+
+        Raises:
+            HTTPException: it is no form (400), too large (413), did not come in time (408), or too many come (503).
+        """
+        declared = Message()
+        declared["content-type"] = request.headers.get("content-type", "")
+        if declared.get_content_type() != FORM_TYPE:
+            raise HTTPException(HTTPStatus.BAD_REQUEST)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return parse(await self._read(request, bytes_max))
+        except TimeoutError:
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+        except ClientDisconnect:
+            raise HTTPException(HTTPStatus.BAD_REQUEST) from None
+
+    async def _read(self, request: Request, bytes_max: int) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                size += len(chunk)
+                self._buffered_bytes += len(chunk)
+                if size > bytes_max:
+                    raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                if self._buffered_bytes > BUFFERED_BYTES_MAX:
+                    raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)
+        finally:
+            self._buffered_bytes -= size
+        return b"".join(chunks)
 
 
 def parse(body: bytes) -> Form:
     """Take the fields out of a body.
 
     Raises:
-        HTTPException: it is no UTF-8, or has too many fields.
+        HTTPException: it is no UTF-8, has too many fields, or a NUL, which no text of the books may hold.
     """
     try:
-        text = body.decode("ascii")
-        fields = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
     except ValueError:  # UnicodeDecodeError is one
         raise HTTPException(HTTPStatus.BAD_REQUEST) from None
+    if any(NUL in text for field in fields for text in field):
+        raise HTTPException(HTTPStatus.BAD_REQUEST)
     return Form(tuple(fields))
-
-
-async def _read(request: Request, bytes_max: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > bytes_max:
-            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        chunks.append(chunk)
-    return b"".join(chunks)

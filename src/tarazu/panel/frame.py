@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.routing import ExactRoute
+from tarazu.domain.people import Person, PersonKind
 from tarazu.panel.formats import Formats
-from tarazu.panel.forms import FORM_BYTES_MAX, read_form
+from tarazu.panel.forms import FORM_BYTES_MAX, NUL, FormReader
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.domain.people import Person, PersonKind
 from tarazu.service.signing_in import SigningIn
 
 VISIT = "tarazu.visit"
@@ -38,6 +38,7 @@ class Frame:
         self._signing_in = signing_in
         self._office = office
         self._base = urlsplit(base_url)
+        self._forms = FormReader()
 
     def route(
         self,
@@ -111,6 +112,8 @@ class Frame:
     async def _serve(
         self, request: Request, get: Handler | None, post: Handler | None, *, is_open: bool, form_bytes_max: int
     ) -> Response:
+        if any(NUL in text for text in (request.scope["path"], *request.query_params.values())):
+            raise HTTPException(HTTPStatus.NOT_FOUND)  # no text of the books may hold one
         is_form = request.method == "POST"
         if is_form and not self._is_from_here(request):
             raise HTTPException(HTTPStatus.FORBIDDEN)
@@ -121,8 +124,8 @@ class Frame:
         handler = post if is_form else get
         assert handler is not None, "the route takes only the methods that have a handler"
         if is_form:
-            form = await read_form(request, form_bytes_max)
-            if not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
+            form = await self._forms.read(request, form_bytes_max)
+            if visit.person is not None and not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
                 raise HTTPException(HTTPStatus.FORBIDDEN)
             visit = replace(visit, form=form)
         return await handler(visit)

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 
-from tarazu.domain.catalogue import ANY_MODEL, Catalogue, Model
+from tarazu.domain.catalogue import Model
 from tarazu.panel.forms import Form
 from tarazu.service.provisioning import IssuedKey, Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -74,11 +74,6 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
             limit_per_minute=self.limit_per_minute,
             expires_in_s=self.expires_in_s,
         )
-
-
-def key_models(catalogue: Catalogue, plan: str | None) -> tuple[Model, ...]:
-    """List the models that a key of an account with this plan may be narrowed to."""
-    return tuple(catalogue.usable_models(catalogue.offer(plan), (ANY_MODEL,)))
 
 
 def read_grace(form: Form) -> int:

@@ -10,7 +10,7 @@ from tarazu.panel.messages import told
 from tarazu.panel.refusals import refusal_text
 from tarazu.panel.visits import Visit
 from tarazu.service.provisioning_errors import ProvisioningError
-from tarazu.service.signing_in import SigningIn, SignInError
+from tarazu.service.signing_in import SignInError, SigningIn
 
 
 class SettingsPages:

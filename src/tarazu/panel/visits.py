@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.domain.keys import base62
+from tarazu.domain.people import Person
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import Form
 from tarazu.panel.notices import NOTICE
 from tarazu.panel.rendering import render
 from tarazu.panel.sites import Site
-from tarazu.domain.people import Person
 
 CSRF_DIGITS = 43
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Select, select, tuple_
+from sqlalchemy import Connection, Select, select, tuple_
 
 from tarazu.domain.credits import RequestState, Source
 from tarazu.store.schema import keys, requests
@@ -13,6 +13,7 @@ class RequestRow(Struct, frozen=True, kw_only=True):
     """One request as the books have it. What its end brings is None while it is held."""
 
     id: str
+    account_id: str
     key_id: str
     key_name: str
     model_id: str
@@ -48,44 +49,40 @@ def newest_requests(
     if until_ms is not None:
         conditions.append(requests.c.created_at_ms < until_ms)
     if before is not None:
-        then = _created_at_ms(connection, account_id, before)
-        conditions.append(requests.c.created_at_ms <= then)  # the index has the time, and not the id
-        conditions.append(tuple_(requests.c.created_at_ms, requests.c.id) < (then, before))
+        last = find_request(connection, account_id, before)
+        if last is None:
+            raise LookupError(before)
+        conditions.append(requests.c.created_at_ms <= last.created_at_ms)  # the index has the time, and not the id
+        conditions.append(tuple_(requests.c.created_at_ms, requests.c.id) < (last.created_at_ms, last.id))
     query = (
         select(*_COLUMNS)
         .where(*conditions)
         .order_by(requests.c.created_at_ms.desc(), requests.c.id.desc())
         .limit(limit)
     )
-    return _read(connection, query)
+    return _read(connection, account_id, query)
 
 
 def find_request(connection: Connection, account_id: str, request_id: str) -> RequestRow | None:
     """Read one request of an account; None where it has none with this id."""
-    found = _read(connection, select(*_COLUMNS).where(*_is(account_id, request_id)))
+    # Only by its id, and one: with the account beside it SQLite would go through all of the account's requests.
+    found = _read(connection, account_id, select(*_COLUMNS).where(requests.c.id == request_id).limit(1))
     return found[0] if found else None
 
 
-def _read(connection: Connection, query: Select[Any]) -> list[RequestRow]:
-    """Read the few requests that a query selects, and only then the names of their keys."""
+def _read(connection: Connection, account_id: str, query: Select[Any]) -> list[RequestRow]:
+    """Read the few requests that a query with a limit selects, those of the account; then the names of their keys."""
     page = query.subquery("page")
-    named = select(page, keys.c.name.label("key_name")).join(keys, keys.c.id == page.c.key_id)
-    found = connection.execute(named.order_by(page.c.created_at_ms.desc(), page.c.id.desc())).mappings()
+    named = (
+        select(page, keys.c.name.label("key_name"))
+        .join(keys, keys.c.id == page.c.key_id)
+        .where(page.c.account_id == account_id)
+        .order_by(page.c.created_at_ms.desc(), page.c.id.desc())
+    )
     return [
-        RequestRow(**{**row, "source": Source(row["source"]), "state": RequestState(row["state"])}) for row in found
+        RequestRow(**{**row, "source": Source(row["source"]), "state": RequestState(row["state"])})
+        for row in connection.execute(named).mappings()
     ]
-
-
-def _created_at_ms(connection: Connection, account_id: str, request_id: str) -> int:
-    query = select(requests.c.created_at_ms).where(*_is(account_id, request_id))
-    then: int | None = connection.execute(query).scalar_one_or_none()
-    if then is None:
-        raise LookupError(request_id)
-    return then
-
-
-def _is(account_id: str, request_id: str) -> tuple[ColumnElement[bool], ...]:
-    return requests.c.id == request_id, requests.c.account_id == account_id
 
 
 _COLUMNS = [requests.c[name] for name in RequestRow.__struct_fields__ if name != "key_name"]

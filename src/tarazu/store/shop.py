@@ -83,8 +83,8 @@ def day_figures(connection: Connection, day: str, *, since_minute: int, top: int
 def accounts_by_status(connection: Connection) -> dict[AccountStatus, int]:
     """Count the accounts of each status."""
     query = select(accounts.c.status, func.count()).group_by(accounts.c.status)
-    counted: dict[str, int] = dict(connection.execute(query).tuples().all())
-    return {status: counted.get(status, 0) for status in AccountStatus}
+    counted = {AccountStatus(status): number for status, number in connection.execute(query)}
+    return dict.fromkeys(AccountStatus, 0) | counted
 
 
 _LATELY = (
@@ -145,9 +145,11 @@ _TOP = (
         func.count().over().label("accounts"),
         *(func.sum(figure).over() for figure in _USAGE),
     )
-    .join(daily_usage, daily_usage.c.account_id == accounts.c.id)
-    .where(accounts.c.window_minute >= bindparam("since_minute"), daily_usage.c.day == bindparam("day"))
+    # An outer join goes from the accounts to their usage; with an inner one SQLite would go through all usage there is.
+    .outerjoin(daily_usage, and_(daily_usage.c.account_id == accounts.c.id, daily_usage.c.day == bindparam("day")))
+    .where(accounts.c.window_minute >= bindparam("since_minute"))
     .group_by(accounts.c.id, accounts.c.name)
+    .having(func.count(daily_usage.c.day) > 0)
     .order_by(func.sum(daily_usage.c.credits).desc(), func.sum(daily_usage.c.requests).desc(), accounts.c.id)
     .limit(bindparam("top"))
 )

@@ -6,7 +6,8 @@ from starlette.responses import Response
 
 from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, key_models, read_grace
+from tarazu.panel.holders.offer import offered_models
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, read_grace
 from tarazu.panel.messages import told
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -77,7 +78,7 @@ class KeyPages:
 
     async def _models(self, visit: Visit) -> tuple[Model, ...]:
         account = await act(self._office, visit, lambda books: books.account(visit.someone.id))
-        return key_models(self._office.catalogue, account.plan)
+        return offered_models(account, self._office.catalogue)
 
 
 def _shown(visit: Visit, issued: IssuedKey, grace_s: int | None) -> Response:

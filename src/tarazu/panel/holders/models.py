@@ -8,8 +8,10 @@ from starlette.responses import Response
 
 from tarazu.api.contract.samples import chat_samples
 from tarazu.backends.pool import Pool
-from tarazu.domain.catalogue import ANY_MODEL, Model
+from tarazu.domain.accounts import Account
+from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
+from tarazu.panel.holders.offer import can_pay, offered_models
 from tarazu.panel.messages import later
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -35,13 +37,20 @@ class ModelPages:
 
     async def list(self, visit: Visit) -> Response:
         """List the models in catalogue order, those that are unavailable now too."""
-        models = await self._models(visit)
-        ready = {model.id for model in models if self._pools[model.id].available}
-        return visit.page("models.html", models=models, ready=ready, capabilities_of=capabilities_of, **self._money())
+        account = await self._account(visit)
+        models = offered_models(account, self._office.catalogue)
+        return visit.page(
+            "models.html",
+            models=models,
+            ready={model.id for model in models if self._pools[model.id].available},
+            is_payable=can_pay(account, self._office.catalogue),
+            capabilities_of=capabilities_of,
+            currency=self._office.catalogue.currency,
+        )
 
     async def show(self, visit: Visit) -> Response:
         """Show one model, and how it is called."""
-        models = await self._models(visit)
+        models = offered_models(await self._account(visit), self._office.catalogue)
         model = next((model for model in models if model.id == visit.request.path_params["model_id"]), None)
         if model is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
@@ -51,16 +60,11 @@ class ModelPages:
             is_ready=self._pools[model.id].available,
             capabilities=capabilities_of(model),
             samples=chat_samples(self._api_url, model.id),
-            **self._money(),
+            currency=self._office.catalogue.currency,
         )
 
-    async def _models(self, visit: Visit) -> tuple[Model, ...]:
-        account = await act(self._office, visit, lambda books: books.account(visit.someone.id))
-        catalogue = self._office.catalogue
-        return tuple(catalogue.usable_models(catalogue.offer(account.plan), (ANY_MODEL,)))
-
-    def _money(self) -> dict[str, str]:
-        return {"currency": self._office.catalogue.currency}
+    async def _account(self, visit: Visit) -> Account:
+        return await act(self._office, visit, lambda books: books.account(visit.someone.id))
 
 
 def capabilities_of(model: Model) -> list[str]:

@@ -13,11 +13,11 @@ from starlette.responses import Response
 
 from tarazu.api.presence import unless_gone
 from tarazu.domain.accounts import Account, Key
-from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest, read_chat_request
 from tarazu.panel.acting import act
+from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.refusals import completion_text
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -40,7 +40,6 @@ class Turn(Struct, frozen=True, kw_only=True):
 class Choices(Struct, frozen=True, kw_only=True):
     """What the account can converse by."""
 
-    account: Account
     keys: tuple[Key, ...]
     models: tuple[str, ...]
 
@@ -67,15 +66,15 @@ class PlaygroundPages:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         turns, prompt, model = _turns(form.text("conversation")), form.text("prompt"), form.text("model")
         asked = (*turns, Turn(role="user", content=prompt))
+        # Without its last message the conversation would be asked, and paid for, once more.
+        request = _request(model, asked if prompt.strip() else ())
         answer = await unless_gone(
-            visit.request.receive,
-            self._completions.complete(PresentedKey(key.id, key.digest), _request(model, asked)),
+            visit.request.receive, self._completions.complete(PresentedKey(key.id, key.digest), request)
         )
         if answer is None:
             return Response(status_code=HTTPStatus.NO_CONTENT)  # nobody is there to read it
         if isinstance(answer.outcome, Refusal):
-            status, refusal = answer.outcome.error.value.status, completion_text(answer.outcome, visit.formats)
-            return _page(visit, choices, turns, status, model=model, key_id=key.id, prompt=prompt, refusal=refusal)
+            return _refused(visit, answer.outcome, choices, turns, model=model, key_id=key.id, prompt=prompt)
         return _page(visit, choices, (*asked, _turn_of(answer.outcome)), model=model, key_id=key.id)
 
     async def _choices(self, visit: Visit) -> Choices:
@@ -83,10 +82,9 @@ class PlaygroundPages:
             return books.account(visit.someone.id), books.keys(visit.someone.id)
 
         account, keys = await act(self._office, visit, look)
-        now_ms, catalogue = self._office.clock(), self._office.catalogue
-        models = catalogue.usable_models(catalogue.offer(account.plan), (ANY_MODEL,))
+        now_ms = self._office.clock()
+        models = offered_models(account, self._office.catalogue)
         return Choices(
-            account=account,
             keys=tuple(key for key in reversed(keys) if key.is_active(now_ms)),
             models=tuple(model.id for model in models),
         )
@@ -121,6 +119,25 @@ def _turn_of(completion: Completion) -> Turn:
         credits=completion.credits,
         tokens=completion.prompt_tokens + completion.completion_tokens,
     )
+
+
+def _refused(
+    visit: Visit,
+    refusal: Refusal,
+    choices: Choices,
+    turns: tuple[Turn, ...],
+    *,
+    model: str,
+    key_id: str,
+    prompt: str,
+) -> Response:
+    """Show the page as it was sent, with what was against it."""
+    text = completion_text(refusal, visit.formats)
+    status = refusal.error.value.status
+    response = _page(visit, choices, turns, status, model=model, key_id=key_id, prompt=prompt, refusal=text)
+    if refusal.retry_after_s is not None:
+        response.headers["retry-after"] = str(refusal.retry_after_s)
+    return response
 
 
 def _page(

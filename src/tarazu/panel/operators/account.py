@@ -111,8 +111,7 @@ class AccountPages:
                 overview=overview(connection, account_id, catalogue, now_ms),
                 requests=history(connection, account_id, catalogue.zone, now_ms, limit=NEWEST).entries,
                 acts=tuple(
-                    act_line(each, visit.formats)
-                    for each in list_acts(connection, limit=NEWEST, account_id=account_id)
+                    act_line(each, visit.formats) for each in list_acts(connection, limit=NEWEST, account_id=account_id)
                 ),
             )
 

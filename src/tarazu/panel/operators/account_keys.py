@@ -8,7 +8,8 @@ from starlette.responses import Response
 
 from tarazu.domain.accounts import Account
 from tarazu.panel.acting import act
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, key_models, read_grace
+from tarazu.panel.holders.offer import offered_models
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, read_grace
 from tarazu.panel.messages import told
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -52,7 +53,7 @@ class AccountKeysPages:
         """Create a key, and show it this once."""
         account = await self._account(visit)
         try:
-            terms = KeyTerms.of(visit.form, key_models(self._office.catalogue, account.plan))
+            terms = KeyTerms.of(visit.form, offered_models(account, self._office.catalogue))
             issued = await act(self._office, visit, lambda books: terms.create(books, account.id))
         except ProvisioningError as error:
             return await self._ask(visit, told(error, visit.formats))
@@ -89,7 +90,7 @@ class AccountKeysPages:
             account=account,
             wish=KeyWish.of(visit.form),
             refusal=refusal,
-            models=key_models(self._office.catalogue, account.plan),
+            models=offered_models(account, self._office.catalogue),
         )
 
     async def _show(self, visit: Visit, status: int = HTTPStatus.OK, refusal: str | None = None) -> Response:

@@ -28,6 +28,4 @@ class AccountRequestsPages:
             return existing_account(connection, account_id), found
 
         account, found = await self._office.look(look)
-        return visit.page(
-            "operators/account_requests.html", account=account, found=found, is_first=before is None
-        )
+        return visit.page("operators/account_requests.html", account=account, found=found, is_first=before is None)

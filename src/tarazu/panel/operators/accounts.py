@@ -28,9 +28,7 @@ class AccountWish(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, form: Form) -> "AccountWish":
         """Read it."""
-        return cls(
-            name=form.text("name"), email=form.text("email"), plan=form.text("plan"), status=form.text("status")
-        )
+        return cls(name=form.text("name"), email=form.text("email"), plan=form.text("plan"), status=form.text("status"))
 
 
 class AccountsPages:

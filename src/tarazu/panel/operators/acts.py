@@ -111,7 +111,9 @@ def _written(name: str, value: Any, formats: Formats) -> str:
 
 def _number(name: str, number: int, formats: Formats) -> str:
     if name in DURATIONS:
-        return formats.duration(number * MILLISECONDS_PER_SECOND) if number else translations(
-            formats.language
-        ).gettext("at once")
+        return (
+            formats.duration(number * MILLISECONDS_PER_SECOND)
+            if number
+            else translations(formats.language).gettext("at once")
+        )
     return formats.change(number) if name == "credits" else formats.number(number)

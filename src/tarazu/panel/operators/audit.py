@@ -4,10 +4,10 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
+from tarazu.panel.messages import later
 from tarazu.panel.visits import Visit
 from tarazu.service.auditing import Auditor, AuditRunningError
 from tarazu.service.back_office import BackOffice
-from tarazu.panel.messages import later
 
 SHOWN_MAX = 200
 """Differences on the page. The command lists more, and all are counted."""

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from tarazu.domain.accounts import Intake
 from tarazu.panel.acting import act
+from tarazu.panel.forms import Form
 from tarazu.panel.messages import told
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -25,9 +26,7 @@ class IntakePages:
     async def stop(self, visit: Visit) -> Response:
         """Refuse all completions from now on."""
         try:
-            retry_after_s = visit.form.whole_number("retry time", "retry_after_s")
-            if retry_after_s is None:
-                raise ProvisioningError("Write after how many seconds callers may try again.")
+            retry_after_s = _retry_after_s(visit.form)
             await act(self._office, visit, lambda books: books.stop_intake(retry_after_s=retry_after_s))
         except ProvisioningError as error:
             return await self._show(visit, told(error, visit.formats))
@@ -48,3 +47,10 @@ class IntakePages:
             retry_after_s=shown if refusal is None else visit.form.text("retry_after_s"),
             refusal=refusal,
         )
+
+
+def _retry_after_s(form: Form) -> int:
+    seconds = form.whole_number("retry time", "retry_after_s")
+    if seconds is None:
+        raise ProvisioningError("Write after how many seconds callers may try again.")
+    return seconds

@@ -1,0 +1,130 @@
+"""`tarazu admin operator`: who may open the operators' pages."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tarazu.cli.desk import open_provisioning, read_configuration
+from tarazu.cli.options import AsJson, ConfigPath, command_group
+from tarazu.cli.output import Column, print_fields, print_json, print_table, say
+from tarazu.cli.people_documents import InvitationDocument, NewOperatorDocument, OperatorDocument
+from tarazu.cli.program import command_line
+from tarazu.domain.people import OperatorStatus
+
+operator_app = command_group("operator", "Make, list, invite and change operators, who may open the pages at /admin.")
+
+OperatorId = Annotated[
+    str, Parameter(name="ID", help="The operator's id, as in opr_7Gh3…; tarazu admin operator list tells it.")
+]
+SEND_ADVICE = "\nSend it to the operator alone: whoever follows it first chooses the password."
+
+_COLUMNS = (
+    Column("id", whole=True),
+    Column("name"),
+    Column("email"),
+    Column("status"),
+    Column("password"),
+    Column("created", whole=True),
+)
+
+
+@operator_app.command
+def create(
+    *,
+    email: Annotated[str, Parameter(metavar="EMAIL", help="To sign in with; no two operators share one.")],
+    name: Annotated[str, Parameter(metavar="NAME", help="Who it is, for people.")],
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Make an operator, with a link by which they choose a password.
+
+    The link works once and for three days.
+
+    For example:
+
+        tarazu admin operator create --email grace@example.com --name "Grace Hopper"
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        operator, invitation = provisioning.create_operator(email=email, name=name)
+    document = NewOperatorDocument.invited(operator, invitation, configuration.server.base_url)
+    if as_json:
+        print_json(document)
+        return
+    print_fields(
+        (
+            ("Link", document.link),
+            ("Expires", document.link_expires_at),
+            ("Id", document.id),
+            ("Name", document.name),
+            ("Email", document.email),
+        )
+    )
+    say(SEND_ADVICE)
+
+
+@operator_app.command(name="list")
+def list_(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """List all operators, oldest first.
+
+    For example:
+
+        tarazu admin operator list
+    """
+    with open_provisioning(read_configuration(config)) as provisioning:
+        documents = [OperatorDocument.of(operator) for operator in provisioning.operators()]
+    if as_json:
+        print_json(documents)
+    elif not documents:
+        create_one = command_line("admin operator create --email EMAIL --name NAME", config)
+        say(f"There are no operators. Make one with: {create_one}")
+    else:
+        print_table(
+            _COLUMNS,
+            ((of.id, of.name, of.email, of.status, of.has_password, of.created_at) for of in documents),
+        )
+
+
+@operator_app.command
+def invite(operator: OperatorId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """Make a link by which an operator chooses another password.
+
+    It works once and for three days, and takes the place of an older one. Following it ends
+    all sessions of the operator.
+
+    For example:
+
+        tarazu admin operator invite opr_7Gh3QwErTyUiOp
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        invitation = provisioning.invite_operator(operator)
+    document = InvitationDocument.of(operator, invitation, configuration.server.base_url)
+    if as_json:
+        print_json(document)
+        return
+    print_fields((("Link", document.link), ("Expires", document.link_expires_at), ("Id", document.id)))
+    say(SEND_ADVICE)
+
+
+@operator_app.command(name="set")
+def set_(
+    operator: OperatorId,
+    /,
+    *,
+    status: Annotated[OperatorStatus, Parameter(metavar="STATUS", help="Only an active operator may sign in.")],
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Shut an operator out, at once and in all browsers, or let them in again.
+
+    For example:
+
+        tarazu admin operator set opr_7Gh3QwErTyUiOp --status inactive
+    """
+    with open_provisioning(read_configuration(config)) as provisioning:
+        document = OperatorDocument.of(provisioning.set_operator(operator, status=status))
+    if as_json:
+        print_json(document)
+    else:
+        say(f"{document.id} ({document.email}) is {document.status}.")

@@ -1,0 +1,42 @@
+"""What the tests of the panel share.
+
+A module that asks a service runs twice, with the books in SQLite and in PostgreSQL. Property tests have no time limit
+of their own: a busy machine is no counterexample.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.backend import ScriptedBackend
+from tests.support.service import RunningService, checked
+from tests.support.stores import Store
+
+settings.register_profile("tarazu", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("tarazu")
+
+
+@pytest.fixture(scope="module")
+def module_backend() -> Iterator[ScriptedBackend]:
+    """A model server for the module's service."""
+    with ScriptedBackend() as backend:
+        yield backend
+
+
+@pytest.fixture
+def backend(module_backend: ScriptedBackend) -> ScriptedBackend:
+    """The module's model server, well-behaved again."""
+    module_backend.reset()
+    return module_backend
+
+
+@pytest.fixture(scope="module")
+def service(
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """A running service for the module; at the end its books must balance, and nothing unforeseen have happened."""
+    folder = tmp_path_factory.mktemp("service")
+    url = store.new_books(folder)
+    with checked(RunningService(folder, module_backend.url, database_url=url)) as running:
+        yield running

@@ -1,0 +1,89 @@
+"""The drawings: sound, to scale, and inside their frame."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarazu.panel.charts import BASE, TOP, Bar, bar_chart, labelled, meter, nice_top
+
+VALUES = st.lists(st.integers(0, 10**12), min_size=1, max_size=90)
+
+
+def drawn(values: list[int], *, is_rtl: bool = False) -> ET.Element:
+    """Draw bars with these values; answer with the drawing as XML."""
+    bars = [Bar(value, f"day {place}", f"{place}: {value}") for place, value in enumerate(values)]
+    return ET.fromstring(bar_chart(bars, name="Credits <by> day", write=str, is_rtl=is_rtl))  # noqa: S314 - ours
+
+
+def share(element: ET.Element, name: str) -> float:
+    """Read a length in percent."""
+    return float(element.attrib[name].removesuffix("%"))
+
+
+def places(drawing: ET.Element) -> list[ET.Element]:
+    """List the places of the bars, in the order of their values."""
+    return drawing.findall("g")
+
+
+def height(place: ET.Element) -> float:
+    """Tell how high a bar stands above the base, in percent of the whole drawing."""
+    bar = place.find("svg/rect")
+    return 0.0 if bar is None else BASE - share(bar, "y") * BASE / 100
+
+
+@given(VALUES)
+def test_bars_are_to_scale(values: list[int]) -> None:
+    """Each is as high as its value is a part of the axis, to a hundredth, and none leaves the drawing."""
+    top = nice_top(max(values))
+    for value, place in zip(values, places(drawn(values)), strict=True):
+        assert height(place) == pytest.approx((BASE - TOP) * value / top, abs=0.02)
+
+
+@given(VALUES)
+def test_a_drawing_from_the_right_is_the_mirror_of_one_from_the_left(values: list[int]) -> None:
+    """The first value stands at the side where reading begins."""
+    for left, right in zip(places(drawn(values)), places(drawn(values, is_rtl=True)), strict=True):
+        catches = left.find("rect"), right.find("rect")
+        assert catches[0] is not None
+        assert catches[1] is not None
+        middle = [share(catch, "x") + share(catch, "width") / 2 for catch in catches if catch is not None]
+        assert sum(middle) == pytest.approx(100, abs=0.1)
+
+
+@given(st.integers(0, 10**15))
+def test_the_axis_ends_at_a_round_number(highest: int) -> None:
+    """It is 1, 2 or 5 with zeros, holds the highest value, and leaves it at least two fifths of the height."""
+    top = nice_top(highest)
+    assert str(top).rstrip("0") in {"1", "2", "5"}
+    assert max(1, highest) <= top <= max(1, 2.5 * highest)
+
+
+@given(st.integers(1, 400))
+def test_labels_are_few_and_the_last_has_one(number: int) -> None:
+    """Evenly spaced, so that they can be read on a phone."""
+    places_ = list(labelled(number))
+    assert 1 <= len(places_) <= 5
+    assert places_[-1] == number - 1
+
+
+def test_a_drawing_has_a_name_and_each_bar_its_figure() -> None:
+    """Nothing of it is markup of others."""
+    drawing = drawn([3, 0])
+    assert (drawing.attrib["role"], drawing.attrib["aria-label"]) == ("img", "Credits <by> day")
+    assert [title.text for title in drawing.iter("title")] == ["0: 3", "1: 0"]
+    assert "style" not in {name for element in drawing.iter() for name in element.attrib}
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "part"), [(0, 10, 0), (5, 10, 50), (10, 10, 100), (25, 10, 100), (3, 0, 0), (-1, 10, 0)]
+)
+def test_a_meter_is_never_more_than_full(value: int, limit: int, part: float) -> None:
+    """Nor less than empty; from the right it grows to the left."""
+    left, right = (
+        ET.fromstring(meter(value, limit, name="used", is_rtl=is_rtl)).findall("rect")[1]  # noqa: S314 - ours
+        for is_rtl in (False, True)
+    )
+    assert (share(left, "x"), share(left, "width")) == (0, part)
+    assert share(right, "x") + share(right, "width") == pytest.approx(100)

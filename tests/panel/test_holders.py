@@ -1,0 +1,313 @@
+"""The account holders' pages over HTTP, by forms alone: what they show, what they change, and to whom."""
+
+import json
+import re
+
+import pytest
+
+from tarazu.domain.accounts import AccountStatus
+from tests.support.backend import ScriptedBackend, answers
+from tests.support.service import BACKEND_KEY, CHAT, Customer, RunningService
+from tests.support.visitor import PASSWORD, Holder, Visitor, holder
+
+KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
+
+
+@pytest.fixture(scope="module")
+def someone(service: RunningService) -> Holder:
+    """A holder on the large plan, for the module."""
+    return holder(service)
+
+
+@pytest.fixture(scope="module")
+def other(service: RunningService) -> Customer:
+    """Another account, with a key and a request of its own."""
+    return service.customer()
+
+
+def call(service: RunningService, secret: str) -> int:
+    """Send a request with a key; answer with its status."""
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    return service.request("POST", CHAT, '{"prompt": "Hello"}', headers).status
+
+
+def new_key(someone: Holder, **fields: object) -> str:
+    """Make a key by its form; answer with the whole key."""
+    someone.visitor.get("/panel/keys/new")
+    shown = someone.visitor.send("/panel/keys/new", **{"name": "laptop", **fields})
+    assert shown.status == 200, shown.text
+    (secret,) = KEY.findall(shown.text)
+    return str(secret)
+
+
+def key_id(secret: str) -> str:
+    """Tell the id of a key."""
+    return "key_" + secret[4:16]
+
+
+def test_a_key_is_shown_once_works_and_is_in_the_trail(service: RunningService, someone: Holder) -> None:
+    """Created with a name, an end, a limit and models; no page shows it again."""
+    secret = new_key(someone, name="shop", days="۳۰", limit="50", models=["test/one", "test/two"])
+    assert call(service, secret) == 200
+    key = service.provisioning.key(key_id(secret))
+    assert (key.name, key.limit_per_minute, key.models) == ("shop", 50, ("test/one", "test/two"))
+    assert key.expires_at_ms is not None
+    assert key.expires_at_ms - key.created_at_ms == 30 * 86_400_000
+    for path in ("/panel/keys", f"/panel/keys/{key.id}"):
+        page = someone.visitor.get(path)
+        assert "shop" in page.text
+        assert KEY.search(page.answer.body.decode()) is None
+    act = service.provisioning.trail(account_id=someone.account_id).acts[0]
+    assert (act.act, act.made_by, act.via, act.subject) == ("key.create", someone.email, "holder", key.id)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": " "}, "The name must be 1 to 200"),
+        ({"name": "x" * 201}, "The name must be 1 to 200"),
+        ({"days": "0"}, "The number of days must be from 1 to 3,650"),
+        ({"days": "9" * 30}, "The number of days must be from 1 to 3,650"),
+        ({"days": "soon"}, "The number of days must be a whole number"),
+        ({"limit": "-1"}, "The limit per minute must be from 1"),
+        ({"models": "no/such"}, "Choose models from the list"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused_in_words(someone: Holder, fields: dict[str, str], said: str) -> None:
+    """What was written stays in the form."""
+    someone.visitor.get("/panel/keys/new")
+    refused = someone.visitor.send("/panel/keys/new", **{"name": "kept", **fields})
+    assert refused.status == 422
+    assert said in refused.text
+    assert refused.field("name") == fields.get("name", "kept")
+
+
+def test_a_model_outside_the_plan_does_not_exist(service: RunningService) -> None:
+    """Its name is not told, nor accepted."""
+    basic = holder(service, "basic")
+    assert "test/dear" not in basic.visitor.get("/panel/models").text
+    assert basic.visitor.get("/panel/models/test/dear").status == 404
+    basic.visitor.get("/panel/keys/new")
+    refused = basic.visitor.send("/panel/keys/new", name="k", models="test/dear")
+    assert refused.status == 422
+    assert "test/hasty" not in refused.text
+
+
+def test_a_key_is_replaced_at_once_or_after_a_while(service: RunningService, someone: Holder) -> None:
+    """Without grace the old one is refused from the next request on, with it both work until its end."""
+    first = new_key(someone)
+    second = KEY.findall(someone.visitor.send(f"/panel/keys/{key_id(first)}/replace", grace="0").text)[0]
+    assert [call(service, secret) for secret in (first, second)] == [401, 200]
+    third = KEY.findall(someone.visitor.send(f"/panel/keys/{key_id(second)}/replace", grace="3600").text)[0]
+    assert [call(service, secret) for secret in (second, third)] == [200, 200]
+    assert service.provisioning.key(key_id(second)).expires_at_ms is not None
+    again = someone.visitor.send(f"/panel/keys/{key_id(first)}/replace", grace="0")
+    assert again.status == 409
+    assert "has ended" in again.text
+    assert someone.visitor.send(f"/panel/keys/{key_id(third)}/replace", grace="1").status == 400
+
+
+def test_a_key_is_revoked(service: RunningService, someone: Holder) -> None:
+    """It is refused from the next request on; the list says so."""
+    secret = new_key(someone)
+    revoked = someone.visitor.send(f"/panel/keys/{key_id(secret)}/revoke")
+    assert "The key is revoked" in someone.visitor.follow(revoked).text
+    assert call(service, secret) == 401
+
+
+def test_what_belongs_to_another_account_does_not_exist(
+    service: RunningService, someone: Holder, other: Customer
+) -> None:
+    """Its keys, requests and changes of credit: each answer is that of an id which nobody has."""
+    completion = service.request(
+        "POST", CHAT, '{"prompt": "x"}', {"Authorization": other.bearer, "Content-Type": "application/json"}
+    ).json["id"]
+    topup, _ = service.provisioning.add_credit(other.account_id, 5, reference="of another")
+    visitor = someone.visitor
+    visitor.get("/panel/settings")
+    for real, made_up in ((other.key_id, "key_000000000000"), (completion, "chatcmpl_0"), (topup.id, "top_0")):
+        pages = [
+            [
+                visitor.get(f"/panel/keys/{each}"),
+                visitor.get(f"/panel/keys?after={each}"),
+                visitor.send(f"/panel/keys/{each}/revoke"),
+                visitor.send(f"/panel/keys/{each}/replace", grace="0"),
+                visitor.send("/panel/playground", key=each, model="test/one", prompt="x"),
+                visitor.get(f"/panel/history?id={each}"),
+                visitor.get(f"/panel/history?before={each}"),
+                visitor.get(f"/panel/credits?before={each}"),
+            ]
+            for each in (real, made_up)
+        ]
+        assert [page.status for page in pages[0]] == [404] * 8
+        assert [page.text for page in pages[0]] == [page.text.replace(made_up, real) for page in pages[1]]
+    assert service.provisioning.key(other.key_id).revoked_at_ms is None
+
+
+def test_the_overview_shows_what_is_left(service: RunningService) -> None:
+    """Quota, balance, this minute, and the figures of today, in tables and as CSV."""
+    person = holder(service, "basic", balance=7)
+    assert "One step to your first request" in person.visitor.get("/panel/").text
+    secret = new_key(person, name="=shop")
+    assert [call(service, secret) for _ in range(3)] == [200] * 3
+    page = person.visitor.get("/panel/")
+    for said in ("7 of 10 credits left", "Balance 7 credits", "997 of 1,000 requests left", "3 requests and 3 credits"):
+        assert said in page.text
+    assert "Test One" in page.text
+    assert page.html is not None
+    assert "30% of the quota is used" in page.html.values("aria-label")
+    lines = person.visitor.get("/panel/usage.csv?by=model").answer.body.decode().split("\r\n")
+    assert lines[0] == "model,name,requests,credits,prompt_tokens,completion_tokens"
+    assert lines[1].startswith("test/one,Test One,3,3,")
+    assert len(person.visitor.get("/panel/usage.csv").answer.body.splitlines()) == 31
+    assert b"'=shop" in person.visitor.get("/panel/usage.csv?by=key").answer.body
+    assert person.visitor.get("/panel/usage.csv?by=nothing").status == 404
+
+
+def test_an_account_that_may_not_use_the_service_can_still_look(service: RunningService) -> None:
+    """The page says why requests are refused."""
+    person = holder(service, None)
+    assert "neither a plan nor a balance" in person.visitor.get("/panel/").text
+    service.provisioning.set_account(person.account_id, status=AccountStatus.INACTIVE)
+    assert "Your account is not active" in person.visitor.get("/panel/").text
+    service.provisioning.set_account(person.account_id, status=AccountStatus.BLOCKED)
+    assert person.visitor.get("/panel/").leads_to == "/panel/sign-in"
+
+
+def test_a_model_has_its_price_and_its_snippets(service: RunningService, someone: Holder) -> None:
+    """With the real address, and this model's name."""
+    listed = someone.visitor.get("/panel/models").text
+    assert "1 credit 150 toman" in listed
+    page = someone.visitor.get("/panel/models/odd/a:b.c-1/x")
+    assert page.status == 200
+    assert f"curl http://127.0.0.1:{service.port}/api/v1/chat/completions" in page.text
+    assert page.text.count('"odd/a:b.c-1/x"') == 3
+    for label in ("curl", "Python", "JavaScript"):
+        assert label in page.text
+
+
+def test_a_conversation_is_served_and_paid_like_any_request(
+    service: RunningService, someone: Holder, backend: ScriptedBackend
+) -> None:
+    """Turn by turn, with the credits of each reply; the second carries the first, and the history has both."""
+    secret = new_key(someone)
+    talk = {"key": key_id(secret), "model": "test/two"}
+    visitor = someone.visitor
+    used = service.provisioning.account(someone.account_id).used
+    first = visitor.send("/panel/playground", **talk, prompt="How many?", conversation="[]")
+    assert first.status == 200
+    assert "Hello there. 2 credits" in first.text
+    second = visitor.send("/panel/playground", **talk, prompt="And then?", conversation=first.field("conversation"))
+    sent = [message["content"] for message in backend.received[-1].body["messages"]]
+    assert sent == ["How many?", "Hello there.", "And then?"]
+    assert service.provisioning.account(someone.account_id).used == used + 4
+    turns = json.loads(second.field("conversation"))
+    assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
+    found = visitor.get(f"/panel/history?id={turns[-1]['request_id']}").text
+    assert "test/two" in found
+    assert "answered" in found
+    assert "How many?" not in visitor.get("/panel/history").text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"prompt": " \n"}, 422, "Write a message first"),
+        ({"model": "no/such"}, 404, "may not use this model"),
+        ({"prompt": "x" * 24_001}, 413, "longer than 24,000"),
+        ({"model": "test/dear"}, 402, "does not pay for this model"),
+        ({"conversation": "no json"}, 400, "could not be read"),
+        ({"conversation": '[{"role": "system", "content": "x"}]'}, 400, "could not be read"),
+        ({"conversation": '{"role": "user"}'}, 400, "could not be read"),
+    ],
+)
+def test_a_turn_that_cannot_be_is_refused_in_words(
+    someone: Holder, fields: dict[str, str], status: int, said: str
+) -> None:
+    """Nothing is charged for it, and what was written stays."""
+    talk = {"key": key_id(new_key(someone)), "model": "test/one", "prompt": "Hello", **fields}
+    refused = someone.visitor.send("/panel/playground", **talk)
+    assert refused.status == status
+    assert said in refused.text
+
+
+def test_a_model_that_fails_costs_nothing_and_says_so(
+    service: RunningService, someone: Holder, backend: ScriptedBackend
+) -> None:
+    """The history shows the request that was not charged; no word of the backend reaches the page."""
+    backend.behaviour = answers(b"<html>no</html>")
+    used = service.provisioning.account(someone.account_id).used
+    talk = {"key": key_id(new_key(someone)), "model": "test/one", "prompt": "kept as it was"}
+    refused = someone.visitor.send("/panel/playground", **talk)
+    assert refused.status == 502
+    assert "Nothing was charged" in refused.text
+    assert "kept as it was" in refused.text
+    assert service.provisioning.account(someone.account_id).used == used
+    history = someone.visitor.get("/panel/history")
+    assert "failed, not charged" in history.text
+    assert BACKEND_KEY not in history.answer.body.decode()
+
+
+def test_a_history_has_pages_and_months(service: RunningService) -> None:
+    """The newest first, each once, whatever the number."""
+    person = holder(service)
+    assert "No requests yet" in person.visitor.get("/panel/history").text
+    secret = new_key(person)
+    assert [call(service, secret) for _ in range(30)] == [200] * 30
+    first = person.visitor.get("/panel/history")
+    assert first.html is not None
+    (older,) = [address for address in first.html.values("href", "a") if "before=" in address]
+    second = person.visitor.get(older)
+    ids = [re.findall(r"chatcmpl_\w{23}", page.text) for page in (first, second)]
+    assert [len(each) for each in ids] == [25, 5]
+    assert len({*ids[0], *ids[1]}) == 30
+    assert "Nothing in this month" not in person.visitor.get("/panel/history?month=").text
+    assert "Nothing in this month" in person.visitor.get("/panel/history?month=2001-01").text
+    assert "is no month" in person.visitor.get("/panel/history?month=soon").text
+
+
+def test_credits_show_every_change_of_the_balance(service: RunningService) -> None:
+    """With its reference and its reason, and without who made it."""
+    person = holder(service)
+    assert "No top-ups yet" in person.visitor.get("/panel/credits").text
+    service.provisioning.add_credit(person.account_id, 1500, reference="invoice-7", note="Thank you")
+    service.provisioning.adjust_credit(person.account_id, -20, reason="Paid twice")
+    page = person.visitor.get("/panel/credits").text
+    for said in ("1,480 credits", "+1,500", "invoice-7", "Thank you", "−20", "Paid twice"):
+        assert said in page
+
+
+def test_name_and_password_can_be_changed(service: RunningService) -> None:
+    """A wrong old password changes nothing; a new one ends the sessions elsewhere and keeps this one."""
+    person = holder(service)
+    elsewhere = Visitor(service)
+    elsewhere.get("/panel/sign-in")
+    elsewhere.send("/panel/sign-in", email=person.email, password=PASSWORD)
+    visitor = person.visitor
+    visitor.get("/panel/settings")
+    assert visitor.send("/panel/settings/name", name="\u202e").status == 422
+    visitor.follow(visitor.send("/panel/settings/name", name="سارا احمدی"))
+    assert service.provisioning.account(person.account_id).name == "سارا احمدی"
+    assert visitor.send("/panel/settings/password", old="wrong" * 3, new="another sentence").status == 422
+    assert visitor.send("/panel/settings/password", old=PASSWORD, new="short").status == 422
+    assert elsewhere.get("/panel/").status == 200
+    changed = visitor.send("/panel/settings/password", old=PASSWORD, new="another sentence")
+    assert "Your password is changed" in visitor.follow(changed).text
+    assert elsewhere.get("/panel/").leads_to == "/panel/sign-in"
+
+
+def test_every_page_is_sound_in_persian_too(service: RunningService) -> None:
+    """From the right, with Persian digits, and no message of the other language."""
+    person = holder(service, balance=1234, language="fa")
+    secret = new_key(person)
+    call(service, secret)
+    service.provisioning.add_credit(person.account_id, 1000, reference="r-1 of the Persian one")
+    paths = ("/", "/keys", f"/keys/{key_id(secret)}", "/keys/new", "/models", "/models/test/one", "/playground")
+    for path in (*paths, "/history", "/credits", "/settings"):
+        page = person.visitor.get(f"/panel{path}")
+        assert page.status == 200
+        assert page.html is not None
+        assert page.html.elements[0][1] == {"lang": "fa", "dir": "rtl"}
+        assert "Credits" not in page.text
+        assert "Overview" not in page.text
+    assert "۲٬۲۳۴" in person.visitor.get("/panel/credits").text
