@@ -116,3 +116,30 @@ def test_what_cannot_be_done_is_said_in_one_line(tarazu: Commands, arguments: tu
     tarazu.account("--email", "a@b.c")
     ran = tarazu("account", *arguments, "--json")
     assert (ran.status, ran.out, ran.err) == (1, "", f"tarazu: {message}\n")
+
+
+def test_invite_prints_a_link_for_the_holder(tarazu: Commands) -> None:
+    """`account invite --json` prints the account and a link into the panel; a person reads whom to send it to."""
+    account_id = tarazu.account("--email", "ada@example.com")
+    invited = tarazu.json("account", "invite", account_id)
+    assert invited["id"] == account_id
+    assert re.fullmatch(r"http://127\.0\.0\.1:8080/panel/invitation/\w{43}", invited["link"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", invited["link_expires_at"])
+    ran = tarazu("account", "invite", account_id)
+    assert re.search(r"^Link +http://\S+/panel/invitation/\w{43}$", ran.out, re.MULTILINE)
+    assert ran.out.endswith("Send it to the account's holder alone: whoever follows it first chooses the password.\n")
+
+
+def test_nobody_is_invited_without_an_email(tarazu: Commands) -> None:
+    """It is what the holder would sign in with."""
+    ran = tarazu("account", "invite", tarazu.account())
+    assert ran.status == 1
+    assert "has no email address" in ran.err
+
+
+def test_sign_out_tells_how_many_sessions_have_ended(tarazu: Commands) -> None:
+    """None, where nobody is signed in."""
+    account_id = tarazu.account("--email", "ada@example.com")
+    assert tarazu.json("account", "sign-out", account_id) == {"id": account_id, "sessions": 0}
+    assert tarazu("account", "sign-out", account_id).out == f"Ended 0 sessions of the holder of {account_id}.\n"
+    assert tarazu("account", "sign-out", "acc_x").status == 1

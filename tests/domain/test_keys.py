@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tarazu.domain.keys import ALPHABET, ENTROPY_BYTES, KEY_LENGTH, base62, mint, parse
+from tarazu.domain.keys import ADMIN_TOKEN, ALPHABET, API_KEY, ENTROPY_BYTES, KEY_LENGTH, base62, mint, parse
 from tests.support.values import key_text
 
 entropies = st.binary(min_size=ENTROPY_BYTES, max_size=ENTROPY_BYTES)
@@ -30,6 +30,18 @@ def test_a_key_has_the_shape_of_the_decisions(entropy: bytes) -> None:
     assert shape is not None
     assert minted.id == "key_" + shape[1]
     assert minted.digest == sha256(shape[2].encode()).digest()
+
+
+@given(entropies)
+def test_an_admin_token_is_a_key_of_another_kind(entropy: bytes) -> None:
+    """The same with `tra_`, and `tok_` before its id. Neither passes for the other, not even with its prefix."""
+    token, key = mint(entropy, ADMIN_TOKEN), mint(entropy)
+    parsed = parse(token.text, ADMIN_TOKEN)
+    assert parsed is not None
+    assert (parsed.id, parsed.digest) == (token.id, token.digest)
+    assert (token.text[:4], token.id[:4], token.id[4:]) == ("tra_", "tok_", token.text[4:16])
+    assert parse(token.text) is parse(key.text, ADMIN_TOKEN) is None
+    assert parse(API_KEY.prefix + token.text[4:]) is parse(ADMIN_TOKEN.prefix + key.text[4:], ADMIN_TOKEN) is None
 
 
 @given(entropies, entropies)

@@ -24,7 +24,7 @@ def module_backend() -> Iterator[ScriptedBackend]:
         yield backend
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def backend(module_backend: ScriptedBackend) -> ScriptedBackend:
     """The module's model server, well-behaved again."""
     module_backend.reset()

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from tarazu.panel.forms import FIELDS_MAX, Form, parse
 from tarazu.service.provisioning_errors import ProvisioningError
 
-TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=20))

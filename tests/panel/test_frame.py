@@ -1,7 +1,5 @@
 """What holds for every page: who may open it, which forms are taken, and what the browser is told."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tarazu.panel.headers import CONTENT_SECURITY_POLICY
@@ -19,7 +17,7 @@ SECURITY_HEADERS = {
 
 
 @pytest.fixture(scope="module")
-def someone(service: RunningService) -> Iterator[Holder]:
+def someone(service: RunningService) -> Holder:
     """A holder who is signed in, for the module."""
     return holder(service)
 
@@ -163,7 +161,9 @@ def test_the_word_of_another_session_is_refused(service: RunningService, someone
     assert someone.visitor.send("/panel/settings/name", csrf=other.csrf, name="Mallory").status == 403
 
 
-@pytest.mark.parametrize("path", ["/panel/", "/panel/sign-in", "/panel/nothing", "/admin/sign-in", "/panel/usage.csv"])
+@pytest.mark.parametrize(
+    "path", ["/panel/", "/panel/sign-in", "/panel/nothing", "/admin/sign-in", "/panel/usage.csv?by=day"]
+)
 def test_every_answer_tells_the_browser_to_be_careful(someone: Holder, path: str) -> None:
     """A page, a redirect, an error, a file: all of them."""
     headers = someone.visitor.get(path).answer.headers

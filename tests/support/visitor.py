@@ -104,7 +104,7 @@ class Visitor:
         """Open an address."""
         return self._ask("GET", path, None, headers)
 
-    def send(self, path: str, *, csrf: str | None = None, **fields: object) -> Page:
+    def send(self, path: str, *, csrf: str | None = None, **fields: str | list[str]) -> Page:
         """Send a form as the page that was opened last would."""
         return self.send_body(path, urlencode({"csrf": self.csrf if csrf is None else csrf, **fields}, doseq=True))
 

@@ -26,11 +26,12 @@ class PasswordsBusyError(Exception):
 class Passwords:
     """Hashes and compares passwords for one process, off its event loop.
 
-    A password is taken in Unicode's form NFKC, so that it is the same whatever keyboard it was typed on.
+    A password is taken in Unicode's form NFKC, so that it is the same whatever keyboard it was typed on. The hasher's
+    settings are the library's own, unless one with others is handed in.
     """
 
-    def __init__(self) -> None:
-        self._hasher = PasswordHasher()
+    def __init__(self, hasher: PasswordHasher | None = None) -> None:
+        self._hasher = hasher or PasswordHasher()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
         self._room = threading.BoundedSemaphore(1 + WAITING_MAX)
 

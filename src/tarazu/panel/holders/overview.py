@@ -1,9 +1,6 @@
 """What was used, and what is left: the first page, and its figures as CSV."""
 
-import csv
-from collections.abc import Iterable
 from http import HTTPStatus
-from io import StringIO
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -16,11 +13,9 @@ from tarazu.panel.formats import Formats
 from tarazu.panel.messages import translations
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.reports import Overview, UsageLine, UsageReport, key_list, overview, usage_report
+from tarazu.service.reports import Overview, UsageLine, key_list, overview, usage_report
+from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.intake import read_intake
-
-FORMULA_STARTS = ("=", "+", "-", "@")
-"""What makes a spreadsheet compute a cell of a CSV file instead of showing it."""
 
 
 class Glance(Struct, frozen=True, kw_only=True):
@@ -56,15 +51,14 @@ class OverviewPages:
     async def csv(self, visit: Visit) -> Response:
         """Answer with the figures by day, by model or by key."""
         now_ms = self._office.clock()
+        by = next((by for by in Grouping if by.value == visit.query("by")), None)
+        if by is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
         usage = await self._office.look(
             lambda connection: usage_report(connection, visit.someone.id, self._office.catalogue, now_ms)
         )
-        by = visit.query("by") or "day"
-        lines = _lines(usage, by)
-        if lines is None:
-            raise HTTPException(HTTPStatus.NOT_FOUND)
         headers = {"content-disposition": f'attachment; filename="tarazu-usage-by-{by}.csv"'}
-        return Response(_csv(by, lines), media_type="text/csv", headers=headers)
+        return Response(usage_csv(usage, by), media_type="text/csv", headers=headers)
 
 
 def _bar(line: UsageLine, formats: Formats) -> Bar:
@@ -72,23 +66,3 @@ def _bar(line: UsageLine, formats: Formats) -> Bar:
     text = translations(formats.language).ngettext("{day}: {credits} credit", "{day}: {credits} credits", number)
     title = text.format(day=formats.day(line.id), credits=formats.number(number))
     return Bar(number, formats.short_day(line.id), title)
-
-
-def _lines(usage: UsageReport, by: str) -> Iterable[UsageLine] | None:
-    return {"day": usage.days, "model": usage.models, "key": usage.keys}.get(by)
-
-
-def _csv(by: str, lines: Iterable[UsageLine]) -> str:
-    """Write for programs: ids, ISO dates and plain numbers, whatever the reader's language."""
-    written = StringIO()
-    writer = csv.writer(written)
-    writer.writerow([by, "name", "requests", "credits", "prompt_tokens", "completion_tokens"])
-    for line in lines:
-        used = line.usage
-        figures = (used.requests, used.credits, used.prompt_tokens, used.completion_tokens)
-        writer.writerow([line.id, _harmless(line.name), *figures])
-    return written.getvalue()
-
-
-def _harmless(name: str) -> str:
-    return f"'{name}" if name.startswith(FORMULA_STARTS) else name

@@ -1,0 +1,155 @@
+"""Passwords: hashed and compared off the event loop, one at a time, with a bounded line."""
+
+import asyncio
+import threading
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+from argon2 import PasswordHasher
+
+from tarazu.service.passwords import (
+    LENGTH_MAX,
+    LENGTH_MIN,
+    WAITING_MAX,
+    Passwords,
+    PasswordsBusyError,
+    may_be_password,
+)
+from tests.support.people import CHEAP
+
+TURNS_LEAST = 50
+"""Turns of an event loop that is not kept from turning, while a core works on a password for a tenth of a second."""
+
+
+@pytest.fixture
+def passwords() -> Iterator[Passwords]:
+    """Make it with the settings that are in force."""
+    passwords = Passwords()
+    yield passwords
+    passwords.close()
+
+
+@pytest.fixture
+def cheap() -> Iterator[Passwords]:
+    """Make it with settings that take no time."""
+    passwords = Passwords(CHEAP)
+    yield passwords
+    passwords.close()
+
+
+class Held(PasswordHasher):
+    """Hashes when it is let go on, and counts how many do so at once."""
+
+    def __init__(self) -> None:
+        super().__init__(time_cost=1, memory_cost=8, parallelism=1)
+        self.go_on = threading.Event()
+        self.at_once: list[int] = []
+        self._working = 0
+
+    def hash(self, password: str | bytes, *, salt: bytes | None = None) -> str:
+        """Wait, then hash."""
+        self._working += 1
+        self.at_once.append(self._working)
+        assert self.go_on.wait(60)
+        hash_ = super().hash(password, salt=salt)
+        self._working -= 1
+        return hash_
+
+
+def test_a_password_matches_its_own_hash_alone(passwords: Passwords) -> None:
+    """The hash is argon2id, with a salt of its own, and nothing of the password is in it."""
+
+    async def run() -> None:
+        hash_ = await passwords.hash("correct horse")
+        assert hash_.startswith("$argon2id$")
+        assert await passwords.matches("correct horse", hash_)
+        assert not await passwords.matches("correct horsf", hash_)
+
+    asyncio.run(run())
+
+
+def test_nobody_has_no_password(cheap: Passwords) -> None:
+    """Without a hash to compare with, no password is right."""
+    assert not asyncio.run(cheap.matches("correct horse", None))
+
+
+def test_a_password_of_nobody_costs_a_hash_too() -> None:
+    """So that the time tells nobody who is there."""
+    held = Held()
+    passwords = Passwords(held)
+    held.go_on.set()
+    assert not asyncio.run(passwords.matches("correct horse", None))
+    assert held.at_once == [1]
+    passwords.close()
+
+
+def test_the_same_word_typed_on_another_keyboard_matches(cheap: Passwords) -> None:
+    """One writes é as one character, another as two."""
+    composed, decomposed = (unicodedata.normalize(form, "café olé olé") for form in ("NFC", "NFD"))
+
+    async def run() -> None:
+        assert composed != decomposed
+        assert await cheap.matches(decomposed, await cheap.hash(composed))
+
+    asyncio.run(run())
+
+
+def test_the_event_loop_turns_while_a_password_is_hashed(passwords: Passwords) -> None:
+    """Other requests are served meanwhile."""
+
+    async def run() -> None:
+        hashing = asyncio.ensure_future(passwords.hash("correct horse"))
+        turns = 0
+        while not hashing.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns >= TURNS_LEAST
+
+    asyncio.run(run())
+
+
+def test_one_is_hashed_at_a_time_and_one_more_than_may_wait_is_refused_at_once() -> None:
+    """The others are served, also those behind one whose caller has left; then there is room again."""
+    held = Held()
+    passwords = Passwords(held)
+
+    async def run() -> None:
+        waiting = [asyncio.ensure_future(passwords.hash("correct horse")) for _ in range(1 + WAITING_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(PasswordsBusyError):
+            await passwords.hash("correct horse")
+        with pytest.raises(PasswordsBusyError):
+            await passwords.matches("correct horse", None)
+        waiting.pop().cancel()
+        held.go_on.set()
+        await asyncio.gather(*waiting)
+        assert held.at_once == [1] * len(waiting)
+        await passwords.hash("correct horse")
+
+    asyncio.run(run())
+    passwords.close()
+
+
+def test_nothing_begins_after_the_end(cheap: Passwords) -> None:
+    """Whoever asks then is told to come back."""
+    cheap.close()
+    with pytest.raises(PasswordsBusyError, match="stopping"):
+        asyncio.run(cheap.hash("correct horse"))
+
+
+@pytest.mark.parametrize(
+    ("text", "may_be"),
+    [
+        ("x" * (LENGTH_MIN - 1), False),
+        ("x" * LENGTH_MIN, True),
+        ("x" * LENGTH_MAX, True),
+        ("x" * (LENGTH_MAX + 1), False),
+        ("گذرواژهٔ من", True),
+        (" " * LENGTH_MIN, True),
+        ("x" * LENGTH_MIN + "\ud83d", False),
+    ],
+)
+def test_a_new_password_has_bounds_of_length_alone(text: str, may_be: bool) -> None:  # noqa: FBT001 - a case
+    """Characters of any script may be in it; half a character is no text."""
+    assert may_be_password(text) is may_be

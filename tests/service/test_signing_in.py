@@ -1,0 +1,555 @@
+"""Signing in: by password, for as long as a session lasts; by invitation, once."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.attempts import BY_ADDRESS, BY_EMAIL, BY_EMAIL_AND_ADDRESS
+from tarazu.domain.people import OperatorStatus, PersonKind
+from tarazu.domain.sessions import LIFETIMES, SEEN_EVERY_MS
+from tarazu.service.passwords import WAITING_MAX
+from tarazu.service.provisioning_errors import ProvisioningError
+from tarazu.service.signing_in import SignInError, SignInRefusal
+from tarazu.store.schema import metadata
+from tarazu.store.sessions import SESSIONS_MAX
+from tarazu.store.trail import Via
+from tests.support.books import Books, open_books, sqlite_only
+from tests.support.people import ADDRESS, EMAILS, KINDS, OTHER, PASSWORD, WRONG, Desk, open_desk, refused
+from tests.support.stores import Store
+
+WINDOW_S = BY_EMAIL_AND_ADDRESS.window_ms // 1_000
+
+of_both = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def books(store: Store, tmp_path: Path) -> Iterator[Books]:
+    """Open new, empty books; they must balance at the end."""
+    with open_books(store, tmp_path) as books:
+        yield books
+        books.assert_balanced()
+
+
+@pytest.fixture
+def desk(books: Books) -> Iterator[Desk]:
+    """Make a desk over them."""
+    with open_desk(books) as desk:
+        yield desk
+
+
+def other(kind: PersonKind) -> PersonKind:
+    """Tell the other world."""
+    return next(each for each in KINDS if each is not kind)
+
+
+@of_both
+def test_whoever_has_followed_the_invitation_is_signed_in(desk: Desk, kind: PersonKind) -> None:
+    """The session is that person's, in that world alone."""
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        person = await desk.person(kind, secret)
+        assert (person.kind, person.id, person.email, person.language) == (kind, desk.ids[kind], EMAILS[kind], None)
+        assert await desk.signing_in.person(other(kind), secret) is None
+
+    asyncio.run(run())
+
+
+@of_both
+def test_email_and_password_begin_a_session(desk: Desk, kind: PersonKind) -> None:
+    """The email's case and the spaces around it do not matter; the session is another one than before."""
+
+    async def run() -> None:
+        first = await desk.joined(kind)
+        email = f" {EMAILS[kind].upper()} "
+        second = await desk.signing_in.sign_in(kind, email=email, password=PASSWORD, address=ADDRESS)
+        assert second != first
+        assert await desk.person(kind, second) == await desk.person(kind, first)
+
+    asyncio.run(run())
+
+
+@of_both
+@pytest.mark.parametrize("email", ["nobody@example.com", "no address", "", "a\0b@example.com", "\ud83d@example.com"])
+def test_a_wrong_password_and_an_unknown_email_are_one_answer(desk: Desk, kind: PersonKind, email: str) -> None:
+    """Nobody learns who is there."""
+
+    async def run() -> None:
+        await desk.joined(kind)
+        wrong = await refused(desk.sign_in(kind, WRONG))
+        unknown = await refused(desk.signing_in.sign_in(kind, email=email, password=PASSWORD, address=ADDRESS))
+        assert wrong == unknown == (SignInRefusal.WRONG, None)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_nobody_signs_in_on_the_other_side(desk: Desk, kind: PersonKind) -> None:
+    """An operator has no account by being one, and a holder no operator's pages."""
+
+    async def run() -> None:
+        await desk.joined(kind)
+        elsewhere = desk.signing_in.sign_in(other(kind), email=EMAILS[kind], password=PASSWORD, address=ADDRESS)
+        assert await refused(elsewhere) == (SignInRefusal.WRONG, None)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_nobody_signs_in_before_the_invitation_was_followed(desk: Desk, kind: PersonKind) -> None:
+    """There is no password yet, not even an empty one."""
+    assert asyncio.run(refused(desk.sign_in(kind, ""))) == (SignInRefusal.WRONG, None)
+
+
+@pytest.mark.parametrize("status", AccountStatus)
+def test_a_blocked_holder_alone_is_shut_out_whatever_the_account_may_buy(desk: Desk, status: AccountStatus) -> None:
+    """Whoever is not served may look all the same; who is blocked is shut out at once, and let in again."""
+    kind = PersonKind.HOLDER
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        invitation = desk.invite(kind)
+        desk.provisioning.set_account(desk.ids[kind], status=status)
+        is_in = await desk.signing_in.person(kind, secret) is not None
+        assert is_in is (status is not AccountStatus.BLOCKED)
+        assert (await desk.signing_in.invited(kind, invitation.token) is not None) is is_in
+        if is_in:
+            await desk.sign_in(kind)
+        else:
+            assert await refused(desk.sign_in(kind)) == (SignInRefusal.WRONG, None)
+            followed = desk.signing_in.accept(kind, invitation.token, OTHER)
+            assert await refused(followed) == (SignInRefusal.INVITATION_ENDED, None)
+        desk.provisioning.set_account(desk.ids[kind], status=AccountStatus.ACTIVE)
+        await desk.person(kind, secret)
+
+    asyncio.run(run())
+
+
+def test_an_inactive_operator_is_shut_out_for_good(desk: Desk) -> None:
+    """Sessions and invitation have ended; once active again, the password opens."""
+    kind = PersonKind.OPERATOR
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        invitation = desk.invite(kind)
+        desk.provisioning.set_operator(desk.ids[kind], status=OperatorStatus.INACTIVE)
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.WRONG, None)
+        desk.provisioning.set_operator(desk.ids[kind], status=OperatorStatus.ACTIVE)
+        assert await desk.signing_in.person(kind, secret) is None
+        assert await desk.signing_in.invited(kind, invitation.token) is None
+        await desk.sign_in(kind)
+
+    asyncio.run(run())
+
+
+@of_both
+@pytest.mark.parametrize("secret", ["", "x", "0" * 43, "0" * 42 + "\n", "ß" * 43])
+def test_what_is_no_secret_opens_nothing(desk: Desk, kind: PersonKind, secret: str) -> None:
+    """It is nobody's session and nobody's invitation, and can be signed out all the same."""
+
+    async def run() -> None:
+        assert await desk.signing_in.person(kind, secret) is None
+        assert await desk.signing_in.invited(kind, secret) is None
+        followed = desk.signing_in.accept(kind, secret, PASSWORD)
+        assert await refused(followed) == (SignInRefusal.INVITATION_ENDED, None)
+        await desk.signing_in.sign_out(secret)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_signing_out_ends_this_session_alone(desk: Desk, kind: PersonKind) -> None:
+    """The other browsers stay signed in."""
+
+    async def run() -> None:
+        first, second = await desk.joined(kind), await desk.sign_in(kind)
+        await desk.signing_in.sign_out(first)
+        assert await desk.signing_in.person(kind, first) is None
+        await desk.person(kind, second)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_session_ends_when_it_is_not_used(desk: Desk, kind: PersonKind) -> None:
+    """It is live until the last millisecond of its idle time, and not in the next."""
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        end_ms = desk.books.clock.now_ms + LIFETIMES[kind].idle_ms
+        desk.books.clock.now_ms = end_ms
+        assert await desk.signing_in.person(kind, secret) is None
+        desk.books.clock.now_ms = end_ms - 1
+        await desk.person(kind, secret)
+        desk.books.clock.now_ms = end_ms
+        await desk.person(kind, secret)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_session_ends_after_its_whole_time_however_much_it_is_used(desk: Desk, kind: PersonKind) -> None:
+    """Use alone keeps nobody signed in for ever."""
+    lifetime = LIFETIMES[kind]
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        end_ms = desk.books.clock.now_ms + lifetime.whole_ms
+        while desk.books.clock.now_ms < end_ms - lifetime.idle_ms:
+            desk.books.clock.now_ms += lifetime.idle_ms - 1
+            await desk.person(kind, secret)
+        desk.books.clock.now_ms = end_ms - 1
+        await desk.person(kind, secret)
+        desk.books.clock.now_ms = end_ms
+        assert await desk.signing_in.person(kind, secret) is None
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_session_in_use_is_written_once_a_minute(desk: Desk, kind: PersonKind) -> None:
+    """Most requests only read."""
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        seen: list[int] = []
+        for later_ms in (SEEN_EVERY_MS - 1, 1, SEEN_EVERY_MS - 1):
+            desk.books.clock.now_ms += later_ms
+            await desk.person(kind, secret)
+            seen.append(desk.books.rows("SELECT seen_at_ms FROM sessions")[0][0] - desk.books.clock.now_ms)
+        assert seen == [-(SEEN_EVERY_MS - 1), 0, -(SEEN_EVERY_MS - 1)]
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_person_has_the_newest_sessions_alone(desk: Desk, kind: PersonKind) -> None:
+    """A browser more than the bound ends the oldest, never the new one, also within one millisecond."""
+
+    async def run() -> None:
+        await desk.joined(other(kind))
+        oldest = await desk.joined(kind)
+        desk.books.clock.now_ms += 1
+        secrets = [await desk.sign_in(kind) for _ in range(SESSIONS_MAX)]
+        assert desk.sessions() == 1 + SESSIONS_MAX
+        assert await desk.signing_in.person(kind, oldest) is None
+        assert all([await desk.signing_in.person(kind, secret) for secret in secrets])
+        last = await desk.sign_in(kind)
+        await desk.person(kind, last)
+        assert desk.sessions() == 1 + SESSIONS_MAX
+
+    asyncio.run(run())
+
+
+@of_both
+def test_five_wrong_passwords_from_one_place_are_all(desk: Desk, kind: PersonKind) -> None:
+    """Then even the right one has to wait, for the rest of the quarter of an hour; not so from elsewhere."""
+
+    async def run() -> None:
+        await desk.joined(kind)
+        for _ in range(BY_EMAIL_AND_ADDRESS.failures_max):
+            assert await refused(desk.sign_in(kind, WRONG)) == (SignInRefusal.WRONG, None)
+        desk.books.clock.now_ms += 60_000
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.TOO_MANY, WINDOW_S - 60)
+        await desk.sign_in(kind, address="192.0.2.2")
+        desk.books.clock.now_ms += (WINDOW_S - 60) * 1_000 - 1
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.TOO_MANY, 1)
+        desk.books.clock.now_ms += 1
+        await desk.sign_in(kind)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_wrong_passwords_for_nobody_are_counted_as_for_somebody(desk: Desk, kind: PersonKind) -> None:
+    """The count tells no more than the answer who is there."""
+
+    async def run() -> None:
+        for email in ("nobody@example.com", "no address"):
+            answers = [
+                await refused(desk.signing_in.sign_in(kind, email=email, password=PASSWORD, address=ADDRESS))
+                for _ in range(BY_EMAIL_AND_ADDRESS.failures_max + 1)
+            ]
+            assert answers[-2:] == [(SignInRefusal.WRONG, None), (SignInRefusal.TOO_MANY, WINDOW_S)]
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_success_clears_what_was_wrong_before(desk: Desk, kind: PersonKind) -> None:
+    """Four wrong ones, the right one, and there are five again."""
+
+    async def run() -> None:
+        await desk.joined(kind)
+        for _ in range(2):
+            for _ in range(BY_EMAIL_AND_ADDRESS.failures_max - 1):
+                assert await refused(desk.sign_in(kind, WRONG)) == (SignInRefusal.WRONG, None)
+            await desk.sign_in(kind)
+
+    asyncio.run(run())
+
+
+def test_one_place_is_bounded_whomever_it_tries(desk: Desk) -> None:
+    """Addresses of one IPv6 network are one place; a success clears nothing of its count."""
+    kind = PersonKind.HOLDER
+
+    async def attempt(number: int) -> tuple[SignInRefusal, int | None]:
+        email, address = f"user{number}@example.com", f"2001:db8::{number:x}"
+        return await refused(desk.signing_in.sign_in(kind, email=email, password=WRONG, address=address))
+
+    async def run() -> None:
+        await desk.joined(kind)
+        for number in range(BY_ADDRESS.failures_max):
+            assert await attempt(number) == (SignInRefusal.WRONG, None)
+            if number == 0:
+                await desk.sign_in(kind, address="2001:db8::ffff")
+        assert await attempt(99) == (SignInRefusal.TOO_MANY, WINDOW_S)
+        assert await refused(desk.sign_in(kind, address="2001:db8::ffff")) == (SignInRefusal.TOO_MANY, WINDOW_S)
+        await desk.sign_in(kind, address="2001:db8:0:1::1")
+
+    asyncio.run(run())
+
+
+def test_one_email_is_bounded_wherever_the_attempts_come_from(desk: Desk) -> None:
+    """A hundred in an hour, from as many places."""
+    kind = PersonKind.OPERATOR
+
+    async def run() -> None:
+        await desk.joined(kind)
+        for number in range(BY_EMAIL.failures_max):
+            assert await refused(desk.sign_in(kind, WRONG, address=f"192.0.2.{number}")) == (SignInRefusal.WRONG, None)
+        assert await refused(desk.sign_in(kind, address="198.51.100.1")) == (SignInRefusal.TOO_MANY, 3_600)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_however_many_try_at_once_no_more_are_told_that_they_were_wrong(desk: Desk, kind: PersonKind) -> None:
+    """All pass the first look before any is counted; the count comes before the answer."""
+
+    async def run() -> None:
+        await desk.joined(kind)
+        outcomes = await asyncio.gather(
+            *(desk.sign_in(kind, WRONG) for _ in range(1 + WAITING_MAX)), return_exceptions=True
+        )
+        reasons = [each.reason for each in outcomes if isinstance(each, SignInError)]
+        assert len(reasons) == len(outcomes)
+        assert reasons.count(SignInRefusal.WRONG) == BY_EMAIL_AND_ADDRESS.failures_max
+        assert reasons.count(SignInRefusal.TOO_MANY) == len(reasons) - BY_EMAIL_AND_ADDRESS.failures_max
+
+    asyncio.run(run())
+
+
+def test_an_attempt_too_many_computes_no_hash(desk: Desk) -> None:
+    """It is answered also when no password could be compared any more."""
+    kind = PersonKind.HOLDER
+
+    async def run() -> None:
+        await desk.joined(kind)
+        for _ in range(BY_EMAIL_AND_ADDRESS.failures_max):
+            await refused(desk.sign_in(kind, WRONG))
+        desk.passwords.close()
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.TOO_MANY, WINDOW_S)
+        assert await refused(desk.sign_in(kind, address="192.0.2.2")) == (SignInRefusal.BUSY, None)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_an_invitation_is_good_once(desk: Desk, kind: PersonKind) -> None:
+    """Of many who follow it at once one chooses the password."""
+
+    async def run() -> None:
+        token = desk.invitations[kind].token
+        invited = await desk.signing_in.invited(kind, token)
+        assert invited is not None
+        assert invited.id == desk.ids[kind]
+        assert await desk.signing_in.invited(other(kind), token) is None
+        passwords = [f"password {number}" for number in range(4)]
+        outcomes = await asyncio.gather(
+            *(desk.signing_in.accept(kind, token, password) for password in passwords), return_exceptions=True
+        )
+        (won,) = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, str)]
+        assert {str(each) for each in outcomes if isinstance(each, SignInError)} == {SignInRefusal.INVITATION_ENDED}
+        await desk.sign_in(kind, passwords[won])
+        assert await desk.signing_in.invited(kind, token) is None
+
+    asyncio.run(run())
+
+
+@of_both
+def test_an_invitation_ends_after_three_days(desk: Desk, kind: PersonKind) -> None:
+    """At the instant that was told with it."""
+
+    async def run() -> None:
+        invitation = desk.invitations[kind]
+        assert invitation.expires_at_ms == desk.books.clock.now_ms + 3 * 86_400_000
+        desk.books.clock.now_ms = invitation.expires_at_ms
+        assert await desk.signing_in.invited(kind, invitation.token) is None
+        followed = desk.signing_in.accept(kind, invitation.token, PASSWORD)
+        assert await refused(followed) == (SignInRefusal.INVITATION_ENDED, None)
+        desk.books.clock.now_ms -= 1
+        await desk.joined(kind)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_new_invitation_replaces_the_old(desk: Desk, kind: PersonKind) -> None:
+    """Whoever has kept the old link gets nowhere."""
+
+    async def run() -> None:
+        new = desk.invite(kind)
+        assert await desk.signing_in.invited(kind, desk.invitations[kind].token) is None
+        assert await desk.signing_in.invited(kind, new.token) is not None
+
+    asyncio.run(run())
+
+
+@of_both
+def test_following_another_invitation_sets_another_password_and_ends_all_sessions(desk: Desk, kind: PersonKind) -> None:
+    """As after a password that was lost. Nobody else's sessions end."""
+
+    async def run() -> None:
+        bystander = await desk.joined(other(kind))
+        before = await desk.joined(kind)
+        after = await desk.signing_in.accept(kind, desk.invite(kind).token, OTHER)
+        assert await desk.signing_in.person(kind, before) is None
+        await desk.person(kind, after)
+        await desk.person(other(kind), bystander)
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.WRONG, None)
+        await desk.sign_in(kind, OTHER)
+
+    asyncio.run(run())
+
+
+@of_both
+@pytest.mark.parametrize("password", ["too short", "x" * 201])
+def test_a_bad_password_does_not_use_the_invitation_up(desk: Desk, kind: PersonKind, password: str) -> None:
+    """The next try may be better."""
+
+    async def run() -> None:
+        followed = desk.signing_in.accept(kind, desk.invitations[kind].token, password)
+        assert await refused(followed) == (SignInRefusal.BAD_PASSWORD, None)
+        await desk.joined(kind)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_another_password_ends_the_other_sessions_and_the_invitation(desk: Desk, kind: PersonKind) -> None:
+    """The session in which it was changed stays."""
+
+    async def run() -> None:
+        elsewhere, here = await desk.joined(kind), await desk.sign_in(kind)
+        invitation = desk.invite(kind)
+        person = await desk.person(kind, here)
+        await desk.signing_in.change_password(person, old=PASSWORD, new=OTHER, keep=here, address=ADDRESS)
+        await desk.person(kind, here)
+        assert await desk.signing_in.person(kind, elsewhere) is None
+        assert await desk.signing_in.invited(kind, invitation.token) is None
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.WRONG, None)
+        await desk.sign_in(kind, OTHER)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_the_old_password_is_guessed_no_more_often_than_at_the_door(desk: Desk, kind: PersonKind) -> None:
+    """A browser left open is no way around the rules; the password stays as it is."""
+
+    async def run() -> None:
+        here = await desk.joined(kind)
+        person = await desk.person(kind, here)
+
+        async def change(old: str, new: str) -> tuple[SignInRefusal, int | None]:
+            return await refused(desk.signing_in.change_password(person, old=old, new=new, keep=here, address=ADDRESS))
+
+        assert await change(PASSWORD, "short") == (SignInRefusal.BAD_PASSWORD, None)
+        for _ in range(BY_EMAIL_AND_ADDRESS.failures_max):
+            assert await change(WRONG, OTHER) == (SignInRefusal.WRONG, None)
+        assert await change(PASSWORD, OTHER) == (SignInRefusal.TOO_MANY, WINDOW_S)
+        await desk.sign_in(kind, address="192.0.2.2")
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_person_picks_name_and_language(desk: Desk, kind: PersonKind) -> None:
+    """Both are there at the next request; a name has bounds. A holder's is that of the account."""
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        person = await desk.person(kind, secret)
+        await desk.signing_in.rename(person, " Ada King ")
+        await desk.signing_in.speak(person, "fa")
+        changed = await desk.person(kind, secret)
+        assert (changed.name, changed.language) == ("Ada King", "fa")
+        with pytest.raises(ProvisioningError):
+            await desk.signing_in.rename(person, " ")
+        if kind is PersonKind.HOLDER:
+            assert desk.provisioning.account(person.id).name == "Ada King"
+        assert await desk.signing_in.person(kind, secret) == changed
+
+    asyncio.run(run())
+
+
+@of_both
+def test_what_a_person_changes_is_in_the_trail(desk: Desk, kind: PersonKind) -> None:
+    """With who and by what way; a name with what it was; of a password that it was set, and nothing more."""
+
+    async def run() -> None:
+        here = await desk.joined(kind)
+        for later_ms, act in enumerate((desk.signing_in.rename, desk.signing_in.rename)):
+            desk.books.clock.now_ms += 1 + later_ms
+            await act(await desk.person(kind, here), "Ada King")
+        desk.books.clock.now_ms += 1
+        person = await desk.person(kind, here)
+        await desk.signing_in.change_password(person, old=PASSWORD, new=OTHER, keep=here, address=ADDRESS)
+
+    asyncio.run(run())
+    word, via = ("account", Via.HOLDER) if kind is PersonKind.HOLDER else ("operator", Via.OPERATOR)
+    found = [act for act in desk.provisioning.trail().acts if act.via is via]
+    old_name = "Ada" if kind is PersonKind.HOLDER else "Grace"
+    assert [(act.act, act.detail) for act in found] == [
+        (f"{word}.set_password", {}),
+        (f"{word}.set", {"name": [old_name, "Ada King"]}),
+        (f"{word}.set_password", {}),
+    ]
+    assert {act.made_by for act in found} == {EMAILS[kind]}
+    assert {act.account_id or act.subject for act in found} == {desk.ids[kind]}
+
+
+@of_both
+def test_no_secret_is_in_the_books(desk: Desk, kind: PersonKind) -> None:
+    """Neither a password, nor what a cookie or a link holds, stands in any row of any table."""
+
+    async def run() -> list[str]:
+        signed_in = await desk.joined(kind)
+        await refused(desk.sign_in(kind, WRONG))
+        return [signed_in, await desk.sign_in(kind), desk.invite(kind).token, PASSWORD, WRONG]
+
+    secrets = [secret.encode() for secret in asyncio.run(run())]
+    with desk.books.engine.connect() as connection:
+        rows = [row for table in metadata.sorted_tables for row in connection.execute(text(f"SELECT * FROM {table}"))]  # noqa: S608 - fixed names
+    values = [value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row]
+    assert [secret for secret in secrets if any(secret in value for value in values)] == []
+
+
+@sqlite_only
+@of_both
+def test_whoever_is_signed_in_is_so_while_nothing_can_be_written(desk: Desk, kind: PersonKind) -> None:
+    """That a session was seen is not worth turning a reader away."""
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        desk.books.clock.now_ms += SEEN_EVERY_MS
+        desk.books.pragmas["query_only"] = 1
+        await desk.person(kind, secret)
+        desk.books.pragmas["query_only"] = 0
+
+    asyncio.run(run())

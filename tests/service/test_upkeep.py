@@ -1,0 +1,83 @@
+"""What the process does for the books from time to time."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from sqlalchemy import Connection
+
+from tarazu.domain.attempts import Rule
+from tarazu.service.back_office import BackOffice
+from tarazu.service.upkeep import ENDED_INTERVAL_S, ENDED_PAUSE_S, sweep_ended
+from tarazu.store.ended import ENDED_MAX
+from tarazu.store.engine import transaction
+from tarazu.store.sign_in_failures import count_failure
+from tests.support.books import Books, open_books, sqlite_only
+from tests.support.people_values import digest
+from tests.support.stores import Store
+from tests.support.values import NOON_MS
+from tests.support.virtual_time import run_in_virtual_time
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def books(store: Store, tmp_path: Path) -> Iterator[Books]:
+    """Open new, empty books."""
+    with open_books(store, tmp_path) as books:
+        yield books
+
+
+class Inline(BackOffice):
+    """Works in the event loop itself, so that virtual time passes only by pauses."""
+
+    async def change(self, change: Callable[[Connection], T]) -> T:
+        """Change the books here and now."""
+        with transaction(self._engine) as connection:
+            return change(connection)
+
+
+async def rows_after(books: Books, seconds: float) -> int:
+    """Count the rows a while later."""
+    await asyncio.sleep(seconds)
+    number: int = books.rows("SELECT count(*) FROM sign_in_failures")[0][0]
+    return number
+
+
+def test_what_has_ended_goes_at_once_and_then_from_time_to_time(books: Books) -> None:
+    """In bounded bites, one soon after the other while there is more; what has not ended stays."""
+    ended = {digest(number): Rule(5, 1) for number in range(ENDED_MAX + 1)}
+    with transaction(books.engine) as connection:
+        count_failure(connection, {**ended, digest(9_999): Rule(5, 2)}, NOON_MS)
+    books.clock.now_ms += 1
+
+    async def run() -> None:
+        sweeping = asyncio.create_task(sweep_ended(Inline(books.engine, books.catalogue, books.clock)))
+        assert await rows_after(books, ENDED_PAUSE_S / 2) == 2
+        assert await rows_after(books, ENDED_PAUSE_S) == 1
+        books.clock.now_ms += 1
+        assert await rows_after(books, ENDED_INTERVAL_S - ENDED_PAUSE_S) == 1
+        assert await rows_after(books, ENDED_PAUSE_S) == 0
+        sweeping.cancel()
+
+    run_in_virtual_time(run())
+
+
+@sqlite_only
+def test_a_sweep_that_fails_is_tried_again(books: Books) -> None:
+    """While nothing can be written it goes on in its rhythm, and does its work afterwards."""
+    with transaction(books.engine) as connection:
+        count_failure(connection, {digest(1): Rule(5, 1)}, NOON_MS)
+    books.clock.now_ms += 1
+    books.pragmas["query_only"] = 1
+
+    async def run() -> None:
+        sweeping = asyncio.create_task(sweep_ended(Inline(books.engine, books.catalogue, books.clock)))
+        assert await rows_after(books, ENDED_PAUSE_S) == 1
+        books.pragmas["query_only"] = 0
+        assert await rows_after(books, ENDED_INTERVAL_S) == 0
+        sweeping.cancel()
+
+    run_in_virtual_time(run())

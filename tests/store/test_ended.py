@@ -1,0 +1,52 @@
+"""What has ended of signing in is taken away, and nothing else."""
+
+from tarazu.domain.attempts import Rule
+from tarazu.domain.people import PersonKind
+from tarazu.store.ended import ENDED_MAX, take_ended_away
+from tarazu.store.engine import transaction
+from tarazu.store.invitations import replace_invitation
+from tarazu.store.owners import Owner
+from tarazu.store.sessions import insert_session
+from tarazu.store.sign_in_failures import count_failure
+from tests.support.books import Books
+from tests.support.people_values import digest, make_session
+from tests.support.values import NOON_MS, make_account
+
+TABLES = ("sessions", "invitations", "sign_in_failures")
+
+
+def taken(books: Books, now_ms: int) -> int:
+    """Take away what has ended."""
+    with transaction(books.engine) as connection:
+        return take_ended_away(connection, now_ms)
+
+
+def sizes(books: Books) -> list[int]:
+    """Count the rows of each table."""
+    return [books.rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES]  # noqa: S608 - the list above
+
+
+def test_what_has_ended_goes_and_what_has_not_stays(books: Books) -> None:
+    """Each kind at the instant of its own end."""
+    end_ms = make_session(1).expires_at_ms
+    books.add(make_account(), make_account(id="acc_2"))
+    with transaction(books.engine) as connection:
+        for number, account_id in ((1, "acc_1"), (2, "acc_2")):
+            expires_at_ms = end_ms + number - 1
+            insert_session(connection, make_session(number, now_ms=NOON_MS + number - 1))
+            owner = Owner(PersonKind.HOLDER, account_id)
+            replace_invitation(connection, digest(number), owner, created_at_ms=0, expires_at_ms=expires_at_ms)
+            count_failure(connection, {digest(number): Rule(5, end_ms - NOON_MS)}, NOON_MS + number - 1)
+    assert (taken(books, end_ms - 1), sizes(books)) == (0, [2, 2, 2])
+    assert (taken(books, end_ms), sizes(books)) == (1, [1, 1, 1])
+    assert (taken(books, end_ms + 1), sizes(books)) == (1, [0, 0, 0])
+
+
+def test_no_more_than_the_bound_go_at_once(books: Books) -> None:
+    """It tells that there may be more."""
+    rules = {digest(number): Rule(5, 1) for number in range(ENDED_MAX + 1)}
+    with transaction(books.engine) as connection:
+        count_failure(connection, rules, NOON_MS)
+    assert taken(books, NOON_MS + 1) == ENDED_MAX
+    assert taken(books, NOON_MS + 1) == 1
+    assert sizes(books) == [0, 0, 0]
