@@ -5,7 +5,6 @@ from typing import Any
 from msgspec import Struct
 
 from tarazu.domain.accounts import AccountStatus
-from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.panel.formats import Formats
 from tarazu.panel.messages import later, translations
 from tarazu.panel.operators.choices import STATUSES
@@ -52,6 +51,8 @@ FACTS = {
     "scopes": later("scopes"),
 }
 DURATIONS = {"grace_s", "retry_after_s"}
+SECONDS_PER_DAY = 86_400
+SECONDS_PER_HOUR = 3_600
 CHANGE = ".set"
 """Acts with this ending tell of each fact how it was before and is now."""
 
@@ -111,9 +112,22 @@ def _written(name: str, value: Any, formats: Formats) -> str:
 
 def _number(name: str, number: int, formats: Formats) -> str:
     if name in DURATIONS:
-        return (
-            formats.duration(number * MILLISECONDS_PER_SECOND)
-            if number
-            else translations(formats.language).gettext("at once")
-        )
+        return _span(number, formats)
     return formats.change(number) if name == "credits" else formats.number(number)
+
+
+def _span(seconds: int, formats: Formats) -> str:
+    """Tell a length of time in the largest unit of which it is a whole number."""
+    words = translations(formats.language)
+    if seconds == 0:
+        return words.gettext("at once")
+    number = seconds
+    if seconds % SECONDS_PER_DAY == 0:
+        number = seconds // SECONDS_PER_DAY
+        text = words.ngettext("{shown} day", "{shown} days", number)
+    elif seconds % SECONDS_PER_HOUR == 0:
+        number = seconds // SECONDS_PER_HOUR
+        text = words.ngettext("{shown} hour", "{shown} hours", number)
+    else:
+        text = words.ngettext("{shown} second", "{shown} seconds", number)
+    return text.format(shown=formats.number(number))

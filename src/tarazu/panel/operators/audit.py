@@ -23,6 +23,28 @@ RULES = {
 }
 """How people call the audit's rules."""
 
+FIGURES = {
+    "used": later("used quota"),
+    "balance": later("balance"),
+    "daily usage: requests": later("daily usage: requests"),
+    "daily usage: credits": later("daily usage: credits"),
+    "daily usage: prompt_tokens": later("daily usage: tokens in"),
+    "daily usage: completion_tokens": later("daily usage: tokens out"),
+    "daily usage without a request": later("daily usage without a request"),
+    "overdue hold: deadline_ms": later("overdue hold: deadline, in milliseconds"),
+    "idempotency key with a reply: charged requests": later("idempotency key with a reply: charged requests"),
+    "idempotency key without a reply: held requests": later("idempotency key without a reply: held requests"),
+    "request in a period before its day": later("request in a period before its day"),
+    "request whose state and time of its end disagree": later("request whose state and time of its end disagree"),
+    "charged request without its tokens": later("charged request without its tokens"),
+    "requests of an account that does not exist": later("requests of an account that does not exist"),
+    "requests with a key that is not the account's": later("requests with a key that is not the account's"),
+    "keys of an account that does not exist": later("keys of an account that does not exist"),
+    "topups of an account that does not exist": later("top-ups of an account that does not exist"),
+    "adjustments of an account that does not exist": later("corrections of an account that does not exist"),
+}
+"""How people call what differs."""
+
 
 class AuditPages:
     """The page of the audit. It is no act: nothing is changed, and what it has found stands on its answer alone."""
@@ -47,6 +69,7 @@ class AuditPages:
             report=report,
             is_running=False,
             rules=RULES,
+            figures=FIGURES,
             shown=report.differences[:SHOWN_MAX],
             begin_ms=begin_ms,
             took_ms=max(0, self._office.clock() - begin_ms),
