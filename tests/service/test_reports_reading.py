@@ -63,9 +63,16 @@ def large(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bo
 
 
 def filled(store: Store, folder: Path, size: Size) -> Iterator[Books]:
-    """Open books that balance."""
+    """Open books with the usage of many years before, since of little of it PostgreSQL would rather read all."""
     with open_books(store, folder) as books:
         fill(books.engine, size)
+        books.execute(
+            "WITH RECURSIVE numbers(number) AS"
+            " (SELECT 1000 UNION ALL SELECT number + 1 FROM numbers WHERE number < 1200)"
+            " INSERT INTO daily_usage SELECT account_id, '1000-' || CAST(number AS VARCHAR), key_id, model_id,"
+            " requests, credits, prompt_tokens, completion_tokens FROM daily_usage, numbers WHERE day = '2026-06-30'"
+        )
+        books.execute("ANALYZE")
         yield books
 
 

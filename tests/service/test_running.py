@@ -7,10 +7,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tarazu.cli.clock import system_clock
+from tarazu.domain.attempts import Rule
 from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import load
 from tarazu.service.running import Service, Setup
+from tarazu.store.sign_in_failures import count_failure, read_failures
 from tests.support.stores import SqliteStore
+
+SWEEP_TIMEOUT_S = 30
 
 PRICED = """
 [models.small]
@@ -46,3 +50,23 @@ def test_a_process_that_starts_late_begins_with_the_newest(tmp_path: Path, sqlit
     with contextlib.closing(Broadcast()) as broadcast:
         broadcast.start(newest)
         assert asyncio.run(first_price(broadcast)) == 7
+
+
+def test_a_process_takes_away_what_has_ended_of_signing_in(tmp_path: Path, sqlite_store: SqliteStore) -> None:
+    """From its start on."""
+    url = sqlite_store.new_books(tmp_path)
+    setup = make_setup(tmp_path, 1)
+    configuration = replace(setup.configuration, database_url=url)
+
+    async def run() -> None:
+        service = Service(replace(setup, configuration=configuration), {})
+        await service.back_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1)}, 0))
+        await service.start()
+        try:
+            async with asyncio.timeout(SWEEP_TIMEOUT_S):
+                while await service.back_office.look(lambda connection: read_failures(connection, [b"x" * 32])):
+                    pass
+        finally:
+            await service.stop()
+
+    asyncio.run(run())

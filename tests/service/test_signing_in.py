@@ -1,8 +1,9 @@
 """Signing in: by password, for as long as a session lasts; by invitation, once."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -522,6 +523,26 @@ def test_what_a_person_changes_is_in_the_trail(desk: Desk, kind: PersonKind) -> 
     ]
     assert {act.made_by for act in found} == {EMAILS[kind]}
     assert {act.account_id or act.subject for act in found} == {desk.ids[kind]}
+
+
+@of_both
+def test_whatever_is_done_at_once_nobody_waits_in_a_circle(desk: Desk, kind: PersonKind) -> None:
+    """People come and go while operators invite them and sign them out: each is served, or refused with a reason."""
+    holder_id = desk.ids[PersonKind.HOLDER]
+    acts: list[Callable[[], object]] = [lambda: desk.invite(kind), lambda: desk.provisioning.sign_out_holder(holder_id)]
+
+    async def run() -> None:
+        person = await desk.person(kind, await desk.joined(kind))
+        calls: list[Coroutine[Any, Any, object]] = []
+        for number in range(8):
+            calls += [asyncio.to_thread(act) for act in acts]
+            calls += [desk.sign_in(kind), desk.sign_in(kind, WRONG, address=f"192.0.2.{number}")]
+            calls.append(desk.signing_in.rename(person, f"Ada {number}"))
+            calls.append(desk.signing_in.accept(kind, desk.invitations[kind].token, PASSWORD))
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [each for each in outcomes if isinstance(each, Exception) and not isinstance(each, SignInError)] == []
+
+    asyncio.run(run())
 
 
 @of_both

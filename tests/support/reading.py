@@ -34,10 +34,10 @@ def plans(connection: Connection) -> Iterator[list[str]]:
 
 @contextmanager
 def steps_counted(connection: Connection) -> Iterator[list[None]]:
-    """Collect an entry for every hundred instructions that SQLite's machine carries out for the block."""
+    """Collect an entry for every ten instructions that SQLite's machine carries out for the block."""
     steps: list[None] = []
     driver = connection.connection.dbapi_connection
     assert driver is not None
-    driver.set_progress_handler(lambda: steps.append(None), 100)
+    driver.set_progress_handler(lambda: steps.append(None), 10)
     yield steps
     driver.set_progress_handler(None, 0)

@@ -16,8 +16,6 @@ from tarazu.store.operators import (
 )
 from tarazu.store.owners import Owner
 
-__all__ = ["Login", "Person", "PersonKind"]
-
 
 class Login(Struct, frozen=True):
     """A person who may sign in, and the hash of the password; None: it has not been chosen yet."""

@@ -19,7 +19,6 @@ from tarazu.service.provisioning_errors import ConflictError, NotThereError
 from tarazu.store.accounts import lock_account
 from tarazu.store.invitations import forget_invitation, replace_invitation
 from tarazu.store.operators import (
-    find_operator_by_email,
     insert_operator,
     list_operators,
     lock_operator,
@@ -97,13 +96,12 @@ class PeopleActs(Acting):
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            if find_operator_by_email(connection, operator.email) is not None:
+            if not insert_operator(connection, operator):
                 raise ConflictError(
                     "There is an operator with the email {email} already. Give another.",
                     hint="Or find the operator with: tarazu admin operator list",
                     email=operator.email,
                 )
-            insert_operator(connection, operator)
             invitation = self._invite(connection, Owner(PersonKind.OPERATOR, operator.id))
             detail = {"name": operator.name, "email": operator.email}
             self._record(connection, "operator.create", None, operator.id, **detail)

@@ -2,12 +2,9 @@
 
 from msgspec import Struct
 from sqlalchemy import Connection, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tarazu.store.schema import logins
-from tarazu.store.upsert import resolving
-
-_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+from tarazu.store.upsert import insert_into, resolving
 
 
 class HolderLogin(Struct, frozen=True, kw_only=True):
@@ -30,9 +27,7 @@ def find_login(connection: Connection, account_id: str) -> HolderLogin | None:
 
 def set_login_password(connection: Connection, account_id: str, password: str, now_ms: int) -> None:
     """Set the hash of a holder's password, the first one or another."""
-    new = _INSERT[connection.dialect.name](logins).values(
-        account_id=account_id, password=password, changed_at_ms=now_ms
-    )
+    new = insert_into(connection, logins).values(account_id=account_id, password=password, changed_at_ms=now_ms)
     connection.execute(resolving(new, logins, replacing=("password", "changed_at_ms")))
 
 

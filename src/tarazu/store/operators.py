@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
 
 from tarazu.domain.people import Operator, OperatorStatus
 from tarazu.store.schema import operators
+from tarazu.store.upsert import insert_into
 
 _COLUMNS = (
     operators.c.id,
@@ -20,18 +21,18 @@ _COLUMNS = (
 _SELECT = select(*_COLUMNS)
 
 
-def insert_operator(connection: Connection, operator: Operator) -> None:
-    """Add an operator without a password; id and email must be new."""
-    connection.execute(
-        insert(operators).values(
-            id=operator.id,
-            email=operator.email,
-            name=operator.name,
-            status=operator.status.value,
-            language=operator.language,
-            created_at_ms=operator.created_at_ms,
-        )
+def insert_operator(connection: Connection, operator: Operator) -> bool:
+    """Add an operator without a password, whose id must be new; False where another one has the email."""
+    new = insert_into(connection, operators).values(
+        id=operator.id,
+        email=operator.email,
+        name=operator.name,
+        status=operator.status.value,
+        language=operator.language,
+        created_at_ms=operator.created_at_ms,
     )
+    inserted = new.on_conflict_do_nothing(index_elements=[operators.c.email]).returning(operators.c.id)
+    return connection.execute(inserted).first() is not None
 
 
 def find_operator(connection: Connection, operator_id: str) -> Operator | None:

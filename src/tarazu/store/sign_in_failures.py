@@ -1,15 +1,12 @@
 """Wrong passwords in the books, counted by subject; the rules are in domain/attempts.py."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from sqlalchemy import Connection, and_, case, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tarazu.domain.attempts import Failures, Rule
 from tarazu.store.schema import sign_in_failures as failed
-
-_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+from tarazu.store.upsert import insert_into
 
 
 def read_failures(connection: Connection, subjects: Iterable[bytes]) -> dict[bytes, Failures]:
@@ -33,7 +30,7 @@ def forget_failures(connection: Connection, subject: bytes) -> None:
 
 
 def _count(connection: Connection, subject: bytes, rule: Rule, now_ms: int) -> Failures:
-    new = _INSERT[connection.dialect.name](failed).values(subject=subject, failures=1, until_ms=now_ms + rule.window_ms)
+    new = insert_into(connection, failed).values(subject=subject, failures=1, until_ms=now_ms + rule.window_ms)
     # As `counts` in domain/attempts.py has it.
     is_counted = and_(failed.c.until_ms > now_ms, failed.c.until_ms <= new.excluded.until_ms)
     counted = new.on_conflict_do_update(

@@ -3,7 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+def insert_into(connection: Connection, table: Table) -> Any:
+    """Begin an INSERT in the store's own dialect, which can say what becomes of a row that is there already."""
+    return _INSERT[connection.dialect.name](table)
 
 
 def resolving(insert: Any, table: Table, *, adding: Iterable[str] = (), replacing: Iterable[str] = ()) -> Any:
