@@ -151,3 +151,22 @@ def holder(service: RunningService, plan: str | None = "large", *, balance: int 
     assert visitor.get(address).status == 200
     visitor.follow(visitor.send(address, password=PASSWORD))
     return Holder(account.id, email, visitor)
+
+
+class Operator(Struct, frozen=True):
+    """An operator who is signed in."""
+
+    operator_id: str
+    email: str
+    visitor: Visitor
+
+
+def operator(service: RunningService, *, language: str = "en") -> Operator:
+    """Make an operator, follow the invitation, and stay signed in."""
+    email = f"operator{next(_numbers)}@example.com"
+    made, invitation = service.provisioning.create_operator(email=email, name="Omid")
+    visitor = Visitor(service, language=language)
+    address = f"/admin/invitation/{invitation.token}"
+    assert visitor.get(address).status == 200
+    visitor.follow(visitor.send(address, password=PASSWORD))
+    return Operator(made.id, email, visitor)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
@@ -19,11 +18,11 @@ from tarazu.panel.holders.keys import KeyPages
 from tarazu.panel.holders.models import ModelPages
 from tarazu.panel.holders.overview import OverviewPages
 from tarazu.panel.holders.playground import PlaygroundPages
+from tarazu.panel.operators.routes import operator_routes
 from tarazu.panel.problems import ProblemPages
 from tarazu.panel.settings import SettingsPages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.panel.static_files import serve_static
-from tarazu.panel.visits import Visit
 from tarazu.service.provisioning_errors import NotThereError
 from tarazu.service.running import Service
 from tarazu.store.availability import BooksUnavailableError
@@ -57,11 +56,7 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
 def operator_pages(service: Service, base_url: str) -> ASGIApp:
     """Make the operators' pages, to be mounted at the path of OPERATORS."""
     frame = Frame(OPERATORS, service.signing_in, service.back_office, base_url)
-
-    async def first(visit: Visit) -> Response:
-        return visit.redirect("/settings")
-
-    return _pages(frame, service, [frame.route("/", get=first)])
+    return _pages(frame, service, operator_routes(frame, service, base_url))
 
 
 def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIApp:

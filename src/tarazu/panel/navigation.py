@@ -30,5 +30,13 @@ PLACES: dict[Site, tuple[Place, ...]] = {
         Place("/credits", later("Credits"), "credits"),
         SETTINGS,
     ),
-    OPERATORS: (SETTINGS,),
+    OPERATORS: (
+        Place("/", later("Shop"), "overview"),
+        Place("/accounts", later("Accounts"), "accounts"),
+        Place("/intake", later("Intake"), "switch"),
+        Place("/catalogue", later("Catalogue"), "models"),
+        Place("/audit", later("Audit"), "audit"),
+        Place("/trail", later("Trail"), "trail"),
+        SETTINGS,
+    ),
 }

@@ -2,14 +2,12 @@
 
 from http import HTTPStatus
 
-from msgspec import Struct
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
-from tarazu.panel.forms import Form
 from tarazu.panel.holders.offer import offered_models
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, read_grace
 from tarazu.panel.messages import told
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -18,27 +16,6 @@ from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.service.reports import key_line, key_list
 
 PAGE_LENGTH = 25
-DAYS_MAX = 3_650
-LIMIT_MAX = 1_000_000
-SECONDS_PER_DAY = 86_400
-GRACES_S = (0, 3_600, 86_400, 7 * 86_400)
-"""For so long the old key may live on beside the one that takes its place."""
-
-
-class KeyWish(Struct, frozen=True, kw_only=True):
-    """What somebody has written into the form, as it was written."""
-
-    name: str = ""
-    days: str = ""
-    limit: str = ""
-    models: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, form: Form) -> "KeyWish":
-        """Read it."""
-        return cls(
-            name=form.text("name"), days=form.text("days"), limit=form.text("limit"), models=form.texts("models")
-        )
 
 
 class KeyPages:
@@ -63,7 +40,8 @@ class KeyPages:
         """Create a key, and show it this once."""
         models = await self._models(visit)
         try:
-            issued = await self._create(visit, models)
+            terms = KeyTerms.of(visit.form, models)
+            issued = await act(self._office, visit, lambda books: terms.create(books, visit.someone.id))
         except ProvisioningError as error:
             values = {"wish": KeyWish.of(visit.form), "refusal": told(error, visit.formats), "models": models}
             return visit.page("key_new.html", HTTPStatus.UNPROCESSABLE_ENTITY, **values)
@@ -76,9 +54,7 @@ class KeyPages:
     async def replace(self, visit: Visit) -> Response:
         """Create a key in the place of another, which ends now or after a while, and show it this once."""
         key_id, account_id = visit.request.path_params["key_id"], visit.someone.id
-        grace_s = next((grace_s for grace_s in GRACES_S if str(grace_s) == visit.form.text("grace")), None)
-        if grace_s is None:
-            raise HTTPException(HTTPStatus.BAD_REQUEST)
+        grace_s = read_grace(visit.form)
 
         def replace(books: Provisioning) -> IssuedKey:
             return books.replace_key(key_id, grace_s=grace_s, account_id=account_id)
@@ -100,42 +76,9 @@ class KeyPages:
         key = await self._office.look(lambda connection: key_line(connection, visit.someone.id, key_id, now_ms))
         return visit.page("key.html", status, key=key, refusal=refusal, graces_s=GRACES_S)
 
-    async def _create(self, visit: Visit, models: tuple[Model, ...]) -> IssuedKey:
-        form = visit.form
-        days = within("number of days", form.whole_number("number of days", "days"), DAYS_MAX)
-        limit = within("limit per minute", form.whole_number("limit per minute", "limit"), LIMIT_MAX)
-        chosen = form.texts("models")
-        if not {model.id for model in models}.issuperset(chosen):
-            raise ProvisioningError("Choose models from the list.")
-
-        def create(books: Provisioning) -> IssuedKey:
-            return books.create_key(
-                visit.someone.id,
-                name=form.text("name"),
-                models=chosen or None,
-                limit_per_minute=limit,
-                expires_in_s=None if days is None else days * SECONDS_PER_DAY,
-            )
-
-        return await act(self._office, visit, create)
-
     async def _models(self, visit: Visit) -> tuple[Model, ...]:
-        """List the models that a key of this account may be narrowed to."""
         account = await act(self._office, visit, lambda books: books.account(visit.someone.id))
         return offered_models(account, self._office.catalogue)
-
-
-def within(what: str, number: int | None, most: int) -> int | None:
-    """Let a number pass, or None.
-
-    Raises:
-        ProvisioningError: it is below 1 or above `most`.
-    """
-    if number is not None and not 1 <= number <= most:
-        raise ProvisioningError(
-            "The {what} must be from 1 to {most}, not {number}.", what=what, most=most, number=number
-        )
-    return number
 
 
 def _shown(visit: Visit, issued: IssuedKey, grace_s: int | None) -> Response:

@@ -1,0 +1,101 @@
+"""The form that asks for a new key, and when a replaced one ends: the same for holders and operators."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+
+from tarazu.domain.catalogue import Model
+from tarazu.panel.forms import Form
+from tarazu.service.provisioning import IssuedKey, Provisioning
+from tarazu.service.provisioning_errors import ProvisioningError
+
+DAYS_MAX = 3_650
+LIMIT_MAX = 1_000_000
+SECONDS_PER_DAY = 86_400
+GRACES_S = (0, 3_600, 86_400, 7 * 86_400)
+"""For so long the old key may live on beside the one that takes its place."""
+
+
+class KeyWish(Struct, frozen=True, kw_only=True):
+    """What somebody has written into the form, as it was written."""
+
+    name: str = ""
+    days: str = ""
+    limit: str = ""
+    models: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, form: Form) -> "KeyWish":
+        """Read it."""
+        return cls(
+            name=form.text("name"), days=form.text("days"), limit=form.text("limit"), models=form.texts("models")
+        )
+
+
+class KeyTerms(Struct, frozen=True, kw_only=True):
+    """What a new key is to be."""
+
+    name: str
+    models: tuple[str, ...] | None
+    limit_per_minute: int | None
+    expires_in_s: int | None
+
+    @classmethod
+    def of(cls, form: Form, models: Iterable[Model]) -> "KeyTerms":
+        """Read them from the form, which offers these models.
+
+        Raises:
+            ProvisioningError: a number is none or out of bounds, or a model is not among those.
+        """
+        days = within("number of days", form.whole_number("number of days", "days"), DAYS_MAX)
+        limit = within("limit per minute", form.whole_number("limit per minute", "limit"), LIMIT_MAX)
+        chosen = form.texts("models")
+        if not {model.id for model in models}.issuperset(chosen):
+            raise ProvisioningError("Choose models from the list.")
+        return cls(
+            name=form.text("name"),
+            models=chosen or None,
+            limit_per_minute=limit,
+            expires_in_s=None if days is None else days * SECONDS_PER_DAY,
+        )
+
+    def create(self, books: Provisioning, account_id: str) -> IssuedKey:
+        """Issue the key.
+
+        Raises:
+            ProvisioningError: no such account, or a bad name.
+        """
+        return books.create_key(
+            account_id,
+            name=self.name,
+            models=self.models,
+            limit_per_minute=self.limit_per_minute,
+            expires_in_s=self.expires_in_s,
+        )
+
+
+def read_grace(form: Form) -> int:
+    """Read after how many seconds the old key ends.
+
+    Raises:
+        HTTPException: the form offers no such time.
+    """
+    grace_s = next((grace_s for grace_s in GRACES_S if str(grace_s) == form.text("grace")), None)
+    if grace_s is None:
+        raise HTTPException(HTTPStatus.BAD_REQUEST)
+    return grace_s
+
+
+def within(what: str, number: int | None, most: int) -> int | None:
+    """Let a number pass, or None.
+
+    Raises:
+        ProvisioningError: it is below 1 or above `most`.
+    """
+    if number is not None and not 1 <= number <= most:
+        raise ProvisioningError(
+            "The {what} must be from 1 to {most}, not {number}.", what=what, most=most, number=number
+        )
+    return number

@@ -1,0 +1,1 @@
+"""The operators' pages, one module for each thing that they are about."""

@@ -1,0 +1,118 @@
+"""One account as it stands: its figures, plan and status, how its holder comes in, and what happened last."""
+
+from http import HTTPStatus
+
+from msgspec import Struct
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from tarazu.panel.acting import act
+from tarazu.panel.messages import told
+from tarazu.panel.operators.acts import ActLine, act_line
+from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
+from tarazu.panel.visits import Visit
+from tarazu.service.back_office import BackOffice
+from tarazu.service.provisioning import UNCHANGED, Provisioning
+from tarazu.service.provisioning_errors import ProvisioningError
+from tarazu.service.reports import HistoryEntry, Overview, history, overview
+from tarazu.store.trail import list_acts
+
+NEWEST = 5
+"""So many requests and acts are shown beside all else."""
+
+
+class AccountGlance(Struct, frozen=True, kw_only=True):
+    """All that the page shows, of one moment."""
+
+    overview: Overview
+    requests: tuple[HistoryEntry, ...]
+    acts: tuple[ActLine, ...]
+
+
+class AccountPages:
+    """The page of an account. `base_url` is where browsers reach the service, for invitations."""
+
+    def __init__(self, office: BackOffice, base_url: str) -> None:
+        self._office = office
+        self._base_url = base_url
+
+    async def show(self, visit: Visit) -> Response:
+        """Show it."""
+        return await self._show(visit)
+
+    async def change(self, visit: Visit) -> Response:
+        """Change plan or status: what the form has changed, and not what somebody else has changed meanwhile."""
+        account_id, form = visit.request.path_params["account_id"], visit.form
+        plan, status = form.text("plan"), read_status(form.text("status"))
+        try:
+            await act(
+                self._office,
+                visit,
+                lambda books: books.set_account(
+                    account_id,
+                    plan=UNCHANGED if plan == form.text("plan_before") else plan or None,
+                    status=UNCHANGED if status.value == form.text("status_before") else status,
+                ),
+            )
+        except ProvisioningError as error:
+            return await self._show(visit, terms_refusal=told(error, visit.formats))
+        return visit.done(f"/accounts/{account_id}", "account-changed")
+
+    async def invite(self, visit: Visit) -> Response:
+        """Make an invitation, and show its link this once."""
+        account_id = visit.request.path_params["account_id"]
+        try:
+            invitation = await act(self._office, visit, lambda books: books.invite_holder(account_id))
+        except ProvisioningError as error:  # it has no email, or is blocked
+            return await self._show(visit, access_refusal=told(error, visit.formats))
+        account = await act(self._office, visit, lambda books: books.account(account_id))
+        return visit.page(
+            "operators/invitation_shown.html",
+            account=account,
+            link=invitation.link(self._base_url),
+            expires_at_ms=invitation.expires_at_ms,
+        )
+
+    async def sign_out(self, visit: Visit) -> Response:
+        """End all sessions of the holder."""
+        account_id = visit.request.path_params["account_id"]
+
+        def sign_out(books: Provisioning) -> int:
+            return books.sign_out_holder(account_id)
+
+        await act(self._office, visit, sign_out)
+        return visit.done(f"/accounts/{account_id}", "holder-signed-out")
+
+    async def _show(
+        self, visit: Visit, *, terms_refusal: str | None = None, access_refusal: str | None = None
+    ) -> Response:
+        glance = await self._glance(visit)
+        account, form = glance.overview.account, visit.form
+        is_refused = terms_refusal is not None
+        return visit.page(
+            "operators/account.html",
+            HTTPStatus.OK if terms_refusal is None and access_refusal is None else HTTPStatus.UNPROCESSABLE_ENTITY,
+            account=account,
+            glance=glance,
+            plan=form.text("plan") if is_refused else account.plan or "",
+            status=form.text("status") if is_refused else account.status.value,
+            plans=plan_choices(self._office.catalogue, visit.formats, account.plan),
+            statuses=status_choices(visit.formats),
+            terms_refusal=terms_refusal,
+            access_refusal=access_refusal,
+        )
+
+    async def _glance(self, visit: Visit) -> AccountGlance:
+        account_id, catalogue = visit.request.path_params["account_id"], self._office.catalogue
+        now_ms = self._office.clock()
+
+        def look(connection: Connection) -> AccountGlance:
+            return AccountGlance(
+                overview=overview(connection, account_id, catalogue, now_ms),
+                requests=history(connection, account_id, catalogue.zone, now_ms, limit=NEWEST).entries,
+                acts=tuple(
+                    act_line(each, visit.formats) for each in list_acts(connection, limit=NEWEST, account_id=account_id)
+                ),
+            )
+
+        return await self._office.look(look)

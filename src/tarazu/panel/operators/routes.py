@@ -1,0 +1,53 @@
+"""The routes of the operators' pages: what shows each, and what takes its forms."""
+
+from starlette.routing import BaseRoute
+
+from tarazu.panel.frame import Frame
+from tarazu.panel.operators.account import AccountPages
+from tarazu.panel.operators.account_credits import AccountCreditsPages
+from tarazu.panel.operators.account_keys import AccountKeysPages
+from tarazu.panel.operators.account_requests import AccountRequestsPages
+from tarazu.panel.operators.accounts import AccountsPages
+from tarazu.panel.operators.audit import AuditPages
+from tarazu.panel.operators.catalogue import CataloguePages
+from tarazu.panel.operators.intake import IntakePages
+from tarazu.panel.operators.shop import ShopPages
+from tarazu.panel.operators.trail import TrailPages
+from tarazu.service.running import Service
+
+
+def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseRoute]:
+    """List them. What takes a form can be asked for too, since a browser may load its answer again."""
+    office = service.back_office
+    accounts = AccountsPages(office)
+    account = AccountPages(office, base_url)
+    credits_ = AccountCreditsPages(office)
+    keys = AccountKeysPages(office)
+    intake = IntakePages(office)
+    audit = AuditPages(office, service.auditor)
+    one = "/accounts/{account_id}"
+    key = f"{one}/keys/{{key_id}}"
+    return [
+        frame.route("/", get=ShopPages(office).show),
+        frame.route("/accounts", get=accounts.list),
+        frame.route("/accounts/new", get=accounts.ask, post=accounts.create),
+        frame.route(one, get=account.show),
+        frame.route(f"{one}/terms", get=account.show, post=account.change),
+        frame.route(f"{one}/invite", get=account.show, post=account.invite),
+        frame.route(f"{one}/sign-out", get=account.show, post=account.sign_out),
+        frame.route(f"{one}/credits", get=credits_.show),
+        frame.route(f"{one}/credits/add", get=credits_.show, post=credits_.add),
+        frame.route(f"{one}/credits/correct", get=credits_.show, post=credits_.correct),
+        frame.route(f"{one}/keys", get=keys.list),
+        frame.route(f"{one}/keys/new", get=keys.ask, post=keys.create),
+        frame.route(key, get=keys.show),
+        frame.route(f"{key}/replace", get=keys.show, post=keys.replace),
+        frame.route(f"{key}/revoke", get=keys.show, post=keys.revoke),
+        frame.route(f"{one}/requests", get=AccountRequestsPages(office).show),
+        frame.route("/intake", get=intake.show),
+        frame.route("/intake/stop", get=intake.show, post=intake.stop),
+        frame.route("/intake/resume", get=intake.show, post=intake.resume),
+        frame.route("/catalogue", get=CataloguePages(office).show),
+        frame.route("/audit", get=audit.show, post=audit.run),
+        frame.route("/trail", get=TrailPages(office).show),
+    ]

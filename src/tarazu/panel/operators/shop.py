@@ -1,0 +1,51 @@
+"""The shop at a glance: the first page."""
+
+from msgspec import Struct
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from tarazu.domain.accounts import Intake
+from tarazu.panel.visits import Visit
+from tarazu.service.back_office import BackOffice
+from tarazu.service.backend_reports import BackendReport, backend_reports
+from tarazu.service.shop_report import ShopReport, shop_report
+from tarazu.store.intake import read_intake
+
+LAST_DAY = "day"
+"""The value of `span` with which the figures by model are those of the last day, and not of the last hour."""
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """All that the page shows, of one moment."""
+
+    shop: ShopReport
+    intake: Intake
+    backends: tuple[BackendReport, ...]
+
+
+class ShopPages:
+    """The page of the whole shop."""
+
+    def __init__(self, office: BackOffice) -> None:
+        self._office = office
+
+    async def show(self, visit: Visit) -> Response:
+        """Show the shop as it stands now."""
+        catalogue, now_ms = self._office.catalogue, self._office.clock()
+
+        def look(connection: Connection) -> Glance:
+            return Glance(
+                shop=shop_report(connection, catalogue.zone, now_ms),
+                intake=read_intake(connection),
+                backends=tuple(backend_reports(connection, catalogue.models.values(), now_ms)),
+            )
+
+        glance = await self._office.look(look)
+        is_day = visit.query("span") == LAST_DAY
+        return visit.page(
+            "operators/shop.html",
+            glance=glance,
+            is_day=is_day,
+            lately=glance.shop.last_day if is_day else glance.shop.last_hour,
+            now_ms=now_ms,
+        )

@@ -1,0 +1,453 @@
+"""The operators' pages over HTTP, by forms alone: what each act does to the books, and that it stands in the trail."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from msgspec import Struct
+from sqlalchemy import text
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.store.engine import transaction
+from tarazu.store.trail import Act
+from tests.support.backend import ScriptedBackend, answers
+from tests.support.service import BACKEND_KEY, CHAT, Answer, Customer, RunningService
+from tests.support.visitor import PASSWORD, Operator, Visitor, holder, operator
+
+KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
+LINK = re.compile(r"http://\S+/panel/invitation/[0-9A-Za-z]{43}")
+FORMS = {
+    "/accounts/new": {"name": "Eve", "plan": "", "status": "active"},
+    "/accounts/ACCOUNT/terms": {"plan": "basic", "plan_before": "large", "status": "blocked", "status_before": ""},
+    "/accounts/ACCOUNT/invite": {},
+    "/accounts/ACCOUNT/sign-out": {},
+    "/accounts/ACCOUNT/credits/add": {"credits": "5", "reference": "not ours"},
+    "/accounts/ACCOUNT/credits/correct": {"credits": "5", "why": "not ours"},
+    "/accounts/ACCOUNT/keys/new": {"name": "stolen"},
+    "/accounts/ACCOUNT/keys/KEY/replace": {"grace": "0"},
+    "/accounts/ACCOUNT/keys/KEY/revoke": {},
+    "/intake/stop": {"retry_after_s": "60"},
+    "/intake/resume": {},
+    "/audit": {},
+}
+"""Every form of the operators' pages, and what would do something."""
+PAGES = (
+    "/",
+    "/?span=day",
+    "/accounts",
+    "/accounts/new",
+    "/accounts/ACCOUNT",
+    "/accounts/ACCOUNT/credits",
+    "/accounts/ACCOUNT/keys",
+    "/accounts/ACCOUNT/keys/new",
+    "/accounts/ACCOUNT/keys/KEY",
+    "/accounts/ACCOUNT/requests",
+    "/intake",
+    "/catalogue",
+    "/audit",
+    "/trail",
+)
+
+
+class Shop(Struct, frozen=True):
+    """A service, an operator who is signed in, and a customer with an email."""
+
+    service: RunningService
+    operator: Operator
+    customer: Customer
+
+    @property
+    def visitor(self) -> Visitor:
+        """The operator's browser."""
+        return self.operator.visitor
+
+    @property
+    def account(self) -> str:
+        """The path of the customer's pages."""
+        return f"/admin/accounts/{self.customer.account_id}"
+
+    def path(self, page: str) -> str:
+        """Write the whole path of a page."""
+        return "/admin" + page.replace("ACCOUNT", self.customer.account_id).replace("KEY", self.customer.key_id)
+
+    def newest_act(self) -> Act:
+        """Read the newest row of the trail."""
+        return self.service.provisioning.trail(limit=1).acts[0]
+
+    def said(self) -> tuple[str, str, str, str | None]:
+        """Tell what was done last, by whom, by what way, and to which account."""
+        act = self.newest_act()
+        return act.act, act.made_by, act.via, act.account_id
+
+    def did(self, act: str) -> tuple[str, str, str, str | None]:
+        """Tell what `said` must tell after the operator has done something to the customer."""
+        return act, self.operator.email, "operator", self.customer.account_id
+
+
+@pytest.fixture(scope="module")
+def clerk(service: RunningService) -> Operator:
+    """An operator, for the module."""
+    return operator(service)
+
+
+@pytest.fixture
+def shop(service: RunningService, clerk: Operator, backend: ScriptedBackend) -> Shop:
+    """The shop with a customer of this test's own, and a model that answers."""
+    assert backend.received == []
+    provisioning = service.provisioning
+    name = f"Customer {len(provisioning.accounts())}"
+    account = provisioning.create_account(name=name, email=f"{name.replace(' ', '')}@example.com", plan="large")
+    issued = provisioning.create_key(account.id, name="laptop")
+    clerk.visitor.get("/admin/settings")
+    return Shop(service, clerk, Customer(account.id, issued.key.id, issued.secret))
+
+
+def call(service: RunningService, secret: str, model: str = "test/one") -> Answer:
+    """Send a request with a key."""
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    return service.request("POST", CHAT, f'{{"prompt": "Hello", "model": "{model}"}}', headers)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_for_operators_alone(shop: Shop, page: str) -> None:
+    """Nobody else gets further than the door, and no holder by any cookie; in both languages it can be shown."""
+    assert shop.visitor.get(shop.path(page)).status == 200
+    assert shop.visitor.get(shop.path(page), **{"Accept-Language": "fa"}).status == 200
+    assert Visitor(shop.service).get(shop.path(page)).leads_to.startswith("/admin/sign-in")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_is_taken_from_operators_alone(shop: Shop, form: str) -> None:
+    """Not without a session, not with a holder's, not without what the session's pages put into their forms."""
+    before = shop.newest_act()
+    path, fields = shop.path(form), FORMS[form]
+    assert Visitor(shop.service).send(path, **fields).leads_to == "/admin/sign-in"
+    assert shop.visitor.send(path, csrf="", **fields).status == 403
+    assert shop.visitor.send_body(path, "", Origin="https://evil.example").status == 403
+    assert shop.newest_act() == before
+
+
+def test_a_holders_session_does_nothing_here(shop: Shop) -> None:
+    """Also where its cookie is sent under the operators' name, with the form's secret that belongs to it."""
+    person = holder(shop.service)
+    person.visitor.get("/panel/settings")
+    person.visitor.cookies["tarazu_admin"] = person.visitor.cookies["tarazu_panel"]
+    before = shop.newest_act()
+    for form, fields in FORMS.items():
+        assert person.visitor.send(shop.path(form), **fields).leads_to == "/admin/sign-in"
+    assert shop.newest_act() == before
+
+
+def test_an_account_is_opened(shop: Shop) -> None:
+    """With name, email, plan and status; its page says so."""
+    sent = {"name": "Noor", "email": "Noor@Example.com", "plan": "basic", "status": "unverified"}
+    opened = shop.visitor.send("/admin/accounts/new", **sent)
+    account = shop.service.provisioning.account(opened.leads_to.partition("?")[0].rpartition("/")[2])
+    assert (account.name, account.email, account.plan) == ("Noor", "noor@example.com", "basic")
+    assert account.status is AccountStatus.UNVERIFIED
+    act = shop.newest_act()
+    assert (act.act, act.made_by, act.account_id) == ("account.create", shop.operator.email, account.id)
+    page = shop.visitor.follow(opened)
+    assert "The account is open." in page.text
+    assert "noor@example.com" in page.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": " "}, "The name must be 1 to 200"),
+        ({"email": "nowhere"}, "is no email address"),
+        ({"email": "taken@example.com"}, "There is an account with the email taken@example.com already"),
+        ({"plan": "no/such"}, "There is no plan"),
+    ],
+)
+def test_an_account_that_cannot_be_is_refused_in_words(shop: Shop, fields: dict[str, str], said: str) -> None:
+    """What was written stays in the form, and nothing is opened."""
+    if shop.visitor.get("/admin/accounts?search=taken@example.com").text.count("taken@example.com") == 0:
+        shop.service.provisioning.create_account(name="Taken", email="taken@example.com")
+    before = shop.newest_act()
+    refused = shop.visitor.send("/admin/accounts/new", **{"name": "kept", "status": "active", **fields})
+    assert refused.status == 422
+    assert said in refused.text
+    assert refused.field("name") == fields.get("name", "kept")
+    assert shop.newest_act() == before
+    assert shop.visitor.send("/admin/accounts/new", name="x", status="dead").status == 400
+
+
+def test_accounts_are_found_by_what_is_known_of_them(shop: Shop) -> None:
+    """By id, by email, by a part of the name; and it is said where there is none."""
+    account = shop.service.account(shop.customer)
+    for search in (account.id, (account.email or "").upper(), account.name.upper()):
+        assert account.id in shop.visitor.get(f"/admin/accounts?search={search.replace(' ', '+')}").text
+    assert "No such account" in shop.visitor.get("/admin/accounts?search=no+such+one").text
+
+
+def test_long_lists_of_accounts_have_pages(shop: Shop) -> None:
+    """Each account stands on one of them."""
+    for number in range(30):
+        shop.service.provisioning.create_account(name=f"Paged {number}")
+    seen: list[str] = []
+    path = "/admin/accounts?search=Paged"
+    while path:
+        page = shop.visitor.get(path)
+        assert page.html is not None
+        links = page.html.values("href", "a")
+        seen += [link for link in links if re.search(r"/accounts/acc_", link)]
+        path = next((link for link in links if "after=" in link), "")
+    assert len(seen) == len(set(seen)) == 30
+
+
+def test_plan_and_status_are_changed(shop: Shop) -> None:
+    """They hold from the next request on."""
+    sent = {"plan": "basic", "plan_before": "large", "status": "blocked", "status_before": "active"}
+    changed = shop.visitor.send(f"{shop.account}/terms", **sent)
+    account = shop.service.account(shop.customer)
+    assert (account.plan, account.status) == ("basic", AccountStatus.BLOCKED)
+    assert call(shop.service, shop.customer.secret).status == 403
+    assert shop.said() == shop.did("account.set")
+    assert shop.newest_act().detail == {"plan": ["large", "basic"], "status": ["active", "blocked"]}
+    assert "The account is changed." in shop.visitor.follow(changed).text
+
+
+def test_a_change_leaves_alone_what_the_form_has_not_changed(shop: Shop) -> None:
+    """Somebody else may have changed it since the form was opened."""
+    shop.service.provisioning.set_account(shop.customer.account_id, plan="basic")
+    sent = {"plan": "large", "plan_before": "large", "status": "inactive", "status_before": "active"}
+    shop.visitor.send(f"{shop.account}/terms", **sent)
+    account = shop.service.account(shop.customer)
+    assert (account.plan, account.status) == ("basic", AccountStatus.INACTIVE)
+
+
+def test_credits_are_added_once_for_a_reference(shop: Shop) -> None:
+    """The same form again adds nothing, and says so."""
+    sent = {"credits": "۱٬۵۰۰", "reference": f"invoice of {shop.customer.account_id}", "why": "card"}
+    added = shop.visitor.send(f"{shop.account}/credits/add", **sent)
+    assert shop.said() == shop.did("credit.add")
+    assert "The credits are added." in shop.visitor.follow(added).text
+    again = shop.visitor.follow(shop.visitor.send(f"{shop.account}/credits/add", **sent))
+    assert "nothing was added again" in again.text
+    assert "+1,500" in again.text
+    assert shop.service.account(shop.customer).balance == 1500
+    taken = shop.visitor.send(f"{shop.account}/credits/add", **{**sent, "credits": "7"})
+    assert taken.status == 422
+    assert "was used before, for 1,500 credits" in taken.text
+
+
+def test_a_balance_is_corrected_but_not_below_zero(shop: Shop) -> None:
+    """Up or down, with its reason; with a reference once."""
+    path = f"{shop.account}/credits/correct"
+    corrected = shop.visitor.send(path, credits="+40", why="goodwill")
+    assert shop.said() == shop.did("credit.adjust")
+    assert "The balance is corrected." in shop.visitor.follow(corrected).text
+    for _ in range(2):
+        shop.visitor.send(path, credits="-15", why="too much", reference=f"once {shop.customer.account_id}")
+    assert shop.service.account(shop.customer).balance == 25
+    refused = shop.visitor.send(path, credits="-26", why="too much again")
+    assert refused.status == 422
+    assert "may not be below zero" in refused.text
+    assert shop.service.account(shop.customer).balance == 25
+
+
+@pytest.mark.parametrize(
+    ("form", "fields", "said"),
+    [
+        ("add", {"credits": "", "reference": "r"}, "Write how many credits."),
+        ("add", {"credits": "many", "reference": "r"}, "The number of credits must be a whole number."),
+        ("add", {"credits": "-5", "reference": "r"}, "The amount must be a whole number from 1"),
+        ("add", {"credits": "5", "reference": " "}, "The reference must be 1 to 200"),
+        ("correct", {"credits": "0", "why": "w"}, "but 0, not 0"),
+        ("correct", {"credits": "5", "why": ""}, "The reason must be 1 to 1,000"),
+    ],
+)
+def test_credits_that_cannot_be_are_refused_in_words(shop: Shop, form: str, fields: dict[str, str], said: str) -> None:
+    """What was written stays in the form that it was written into, and the balance as it was."""
+    refused = shop.visitor.send(f"{shop.account}/credits/{form}", **fields)
+    assert refused.status == 422
+    assert said in refused.text
+    assert refused.html is not None
+    written = [a["value"] for _, a in refused.html.elements if a.get("id") == f"{form}-credits"]
+    assert written == [fields["credits"]]
+    assert shop.service.account(shop.customer).balance == 0
+
+
+def test_a_holder_is_invited_by_a_link_that_is_shown_once(shop: Shop) -> None:
+    """It lets the holder in; the account's page does not show it again."""
+    shown = shop.visitor.send(f"{shop.account}/invite")
+    (link,) = LINK.findall(shown.text)
+    assert shop.said() == shop.did("account.invite")
+    assert "/panel/invitation/" not in shop.visitor.get(shop.account).answer.body.decode()
+    guest = Visitor(shop.service)
+    path = link.removeprefix(f"http://127.0.0.1:{shop.service.port}")
+    assert guest.get(path).status == 200
+    assert guest.follow(guest.send(path, password=PASSWORD)).status == 200
+
+
+def test_who_cannot_sign_in_is_not_invited(shop: Shop) -> None:
+    """Without an email there is no form for it; a blocked account's is refused in words."""
+    nameless = shop.service.provisioning.create_account(name="No email")
+    assert "has no email address" in shop.visitor.get(f"/admin/accounts/{nameless.id}").text
+    assert shop.visitor.send(f"/admin/accounts/{nameless.id}/invite").status == 422
+    shop.service.provisioning.set_account(shop.customer.account_id, status=AccountStatus.BLOCKED)
+    refused = shop.visitor.send(f"{shop.account}/invite")
+    assert refused.status == 422
+    assert "is blocked" in refused.text
+
+
+def test_a_holder_is_signed_out_everywhere(shop: Shop) -> None:
+    """From the next page on."""
+    person = holder(shop.service)
+    assert person.visitor.get("/panel/").status == 200
+    out = shop.visitor.send(f"/admin/accounts/{person.account_id}/sign-out")
+    act = shop.newest_act()
+    assert (act.act, act.account_id, act.detail) == ("account.sign_out", person.account_id, {"sessions": 1})
+    assert "signed out everywhere" in shop.visitor.follow(out).text
+    assert person.visitor.get("/panel/").leads_to == "/panel/sign-in"
+
+
+def test_a_key_is_created_replaced_and_revoked(shop: Shop) -> None:
+    """Each whole key is shown once; what has ended is refused from the next request on."""
+    path = f"{shop.account}/keys"
+    shown = shop.visitor.send(f"{path}/new", name="job", limit="5", models="test/two")
+    (first,) = KEY.findall(shown.text)
+    first_id = "key_" + first[4:16]
+    assert shop.said() == shop.did("key.create")
+    assert shop.service.provisioning.key(first_id).models == ("test/two",)
+    assert call(shop.service, first, "test/two").status == 200
+    (second,) = KEY.findall(shop.visitor.send(f"{path}/{first_id}/replace", grace="0").text)
+    second_id = "key_" + second[4:16]
+    assert shop.said() == shop.did("key.replace")
+    assert [call(shop.service, each, "test/two").status for each in (first, second)] == [401, 200]
+    assert shop.visitor.send(f"{path}/{first_id}/replace", grace="0").status == 409
+    revoked = shop.visitor.follow(shop.visitor.send(f"{path}/{second_id}/revoke"))
+    assert shop.said() == shop.did("key.revoke")
+    assert "The key is revoked." in revoked.text
+    assert KEY.search(revoked.answer.body.decode()) is None
+    assert call(shop.service, second, "test/two").status == 401
+
+
+def test_a_key_that_cannot_be_is_refused_in_words(shop: Shop) -> None:
+    """What was written stays in the form."""
+    refused = shop.visitor.send(f"{shop.account}/keys/new", name="kept", days="0")
+    assert refused.status == 422
+    assert "The number of days must be from 1" in refused.text
+    assert (refused.field("name"), refused.field("days")) == ("kept", "0")
+
+
+def test_a_key_under_another_account_does_not_exist(shop: Shop) -> None:
+    """So nobody revokes the wrong one by an address that was put together wrongly."""
+    other = shop.service.customer()
+    for path in (f"{shop.account}/keys/{other.key_id}", "/admin/accounts/acc_0", "/admin/accounts/acc_0/credits"):
+        assert shop.visitor.get(path).status == 404
+    assert shop.visitor.send(f"{shop.account}/keys/{other.key_id}/revoke").status == 404
+    assert shop.visitor.send(f"{shop.account}/keys/{other.key_id}/replace", grace="0").status == 404
+    assert shop.service.provisioning.key(other.key_id).revoked_at_ms is None
+
+
+@pytest.fixture
+def switch(shop: Shop) -> Iterator[Shop]:
+    """A shop whose intake runs again after the test."""
+    yield shop
+    shop.service.provisioning.resume_intake()
+
+
+def test_intake_is_stopped_and_resumed(switch: Shop) -> None:
+    """Callers are told when to come again; the first page and the switch say how it stands."""
+    stopped = switch.visitor.send("/admin/intake/stop", retry_after_s="120")
+    assert switch.said() == ("intake.stop", switch.operator.email, "operator", None)
+    assert "120 seconds" in switch.visitor.follow(stopped).text
+    refused = call(switch.service, switch.customer.secret)
+    assert (refused.status, refused.headers["retry-after"]) == (503, "120")
+    assert "Intake is stopped" in switch.visitor.get("/admin/").text
+    resumed = switch.visitor.send("/admin/intake/resume")
+    assert switch.said() == ("intake.resume", switch.operator.email, "operator", None)
+    assert "Requests are taken again." in switch.visitor.follow(resumed).text
+    assert call(switch.service, switch.customer.secret).status == 200
+
+
+@pytest.mark.parametrize("seconds", ["", "0", "86401", "soon"])
+def test_a_retry_time_that_cannot_be_is_refused_in_words(switch: Shop, seconds: str) -> None:
+    """The switch stays as it was."""
+    refused = switch.visitor.send("/admin/intake/stop", retry_after_s=seconds)
+    assert refused.status == 422
+    assert refused.field("retry_after_s") == seconds
+    assert not switch.service.provisioning.intake().stopped
+
+
+def test_the_shop_shows_what_has_happened(shop: Shop, backend: ScriptedBackend) -> None:
+    """Requests, failures, times and the accounts that spent most, as soon as they are in the books."""
+    assert call(shop.service, shop.customer.secret, "test/two").status == 200
+    backend.behaviour = answers(b"{}", 500)
+    assert call(shop.service, shop.customer.secret, "test/two").status == 502
+    for path in ("/admin/", "/admin/?span=day"):
+        page = shop.visitor.get(path).text
+        assert re.search(r"test/two \d+ [1-9]\d* \d+ \d+\.\d s \d+\.\d s", page), page
+        assert shop.service.account(shop.customer).name in page
+        assert "test/one#1" in page
+    requests = shop.visitor.get(f"{shop.account}/requests").text
+    assert "answered" in requests
+    assert "failed, not charged" in requests
+
+
+def test_the_catalogue_shows_prices_and_servers_but_no_key(shop: Shop) -> None:
+    """Credits and tomans; a host, and nothing that opens it."""
+    page = shop.visitor.get("/admin/catalogue")
+    for shown in ("Test One", "test/one#1", "backend-name", "150 toman", "2,000,000 credits", "narrow"):
+        assert shown in page.text
+    assert BACKEND_KEY not in page.answer.body.decode()
+    assert "BACKEND_KEY" not in page.answer.body.decode()
+
+
+def test_the_audit_says_that_the_books_balance_or_what_differs(shop: Shop) -> None:
+    """With the account, the figure in the books and the one that its rows come to."""
+    assert "The books balance." in shop.visitor.send("/admin/audit").text
+    spoil(shop, 3)
+    try:
+        page = shop.visitor.send("/admin/audit").text
+    finally:
+        spoil(shop, -3)
+    assert "The books do not balance: 1 difference." in page
+    assert f"{shop.customer.account_id} balance 3 0" in page
+    assert "The books balance." in shop.visitor.send("/admin/audit").text
+
+
+def spoil(shop: Shop, credits_: int) -> None:
+    """Change a balance behind the books' back."""
+    statement = text("UPDATE accounts SET balance = balance + :credits WHERE id = :id")
+    with transaction(shop.service.engine) as connection:
+        connection.execute(statement, {"credits": credits_, "id": shop.customer.account_id})
+
+
+def test_the_trail_tells_who_did_what_and_when(shop: Shop) -> None:
+    """Of all accounts or of one, in words; an account that is not there is said so at the form."""
+    sent = {"plan": "", "plan_before": "large", "status": "active", "status_before": "active"}
+    shop.visitor.send(f"{shop.account}/terms", **sent)
+    for path in ("/admin/trail", f"/admin/trail?account={shop.customer.account_id}", shop.account):
+        page = shop.visitor.get(path).text
+        assert f"{shop.operator.email} operators' pages account changed" in page
+        assert "plan large → none" in page
+    of_one = shop.visitor.get(f"/admin/trail?account={shop.customer.account_id}").text
+    assert of_one.count(shop.customer.account_id) == 3
+    missing = shop.visitor.get("/admin/trail?account=acc_0")
+    assert missing.status == 404
+    assert "There is no account 'acc_0'" in missing.text
+    assert missing.field("account") == "acc_0"
+
+
+def test_a_long_trail_has_pages(shop: Shop) -> None:
+    """Each act of an account stands on one of them."""
+    for number in range(30):
+        shop.service.provisioning.create_key(shop.customer.account_id, name=f"key number {number}")
+    first = shop.visitor.get(f"/admin/trail?account={shop.customer.account_id}")
+    assert first.html is not None
+    (older,) = [link for link in first.html.values("href", "a") if "before=" in link]
+    shown = first.text + shop.visitor.get(older).text
+    assert [shown.count(f"key number {number} ") for number in range(30)] == [1] * 30
+
+
+def test_operators_do_not_see_what_opens_anything(shop: Shop) -> None:
+    """No page shows a whole key, a digest, or a link that was made before."""
+    token = shop.service.provisioning.invite_holder(shop.customer.account_id).token
+    for page in PAGES:
+        body = shop.visitor.get(shop.path(page)).answer.body.decode()
+        assert shop.customer.secret not in body
+        assert token not in body
