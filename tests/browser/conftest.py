@@ -35,7 +35,7 @@ def service(
         yield service
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def base_url(service: RunningService) -> str:
     """Tell where the service is."""
     return f"http://127.0.0.1:{service.port}"

@@ -10,7 +10,9 @@ from shutil import which
 from typing import Any, Literal
 
 from msgspec import Struct
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
+
+from tests.support.service import Customer
 
 TIMEOUT_MS = 20_000
 """For anything that a page does; a busy machine takes its time."""
@@ -19,7 +21,8 @@ STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pract
 PHONE = 390
 DESKTOP = 1_280
 HEIGHT = 900
-
+LANGUAGES = [("en-US", "en", "ltr"), ("fa-IR", "fa", "rtl")]
+"""What a browser asks for, and the language and direction of the pages that it gets."""
 Scheme = Literal["light", "dark"]
 
 
@@ -35,6 +38,28 @@ class Visitor(Struct, frozen=True):
         """Go to a page of the service."""
         self.page.goto(self.base_url + path)
 
+    def accept(self, link: str, password: str) -> None:
+        """Follow an invitation, and choose a password."""
+        self.page.goto(link)
+        self.page.fill('[name="password"]', password)
+        with self.page.expect_navigation():
+            self.page.locator("form", has=self.page.locator('[name="password"]')).locator("button").click()
+
+    def send(self, action: str, **fields: str) -> None:
+        """Fill in the form that goes to this path, and press its button, be it folded away or not."""
+        form = self.page.locator(f'form[action="{action}"]')
+        for name, value in fields.items():
+            self._fill(form.locator(f'[name="{name}"]'), value)
+        folded = self.page.locator("details:not([open])", has=form).locator("summary")
+        if folded.count():
+            folded.first.click()
+        with self.page.expect_navigation():
+            form.locator("button").last.click()
+
+    def path(self) -> str:
+        """Tell the path of the page that is open."""
+        return self.page.url.removeprefix(self.base_url).partition("?")[0]
+
     def violations(self) -> list[str]:
         """List what axe-core has against the page as it is now, each with the elements that it is about."""
         # Run by the debugger, to which the page's content security policy does not apply.
@@ -48,6 +73,12 @@ class Visitor(Struct, frozen=True):
             "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
         )
         return wider
+
+    def _fill(self, field: Locator, value: str) -> None:
+        if field.evaluate("it => it.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
 
 
 @contextmanager
@@ -91,6 +122,11 @@ def _note(faults: list[str], kind: str, text: str) -> None:
 def _watch(faults: list[str], base_url: str, url: str) -> None:
     if not url.startswith((f"{base_url}/", "data:")):
         faults.append(f"outside request: {url}")
+
+
+def with_key(secret: str) -> Customer:
+    """Be whoever has nothing but a key."""
+    return Customer("", "", secret)
 
 
 @cache

@@ -1,0 +1,93 @@
+"""Every page can be read by everybody: with any eyes, by keyboard and screen reader, on phone and desktop."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.pages import HOLDER_PAGES, OPEN_PAGES, OPERATOR_PAGES, PASSWORD, Inhabitants, settle
+from tests.support.books import sqlite_only
+from tests.support.browser import DESKTOP, PHONE, Visitor, visiting
+from tests.support.service import RunningService
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "desktop": {"width": DESKTOP, "scheme": "light", "locale": "en-US"},
+    "phone": {"width": PHONE, "scheme": "dark", "locale": "fa-IR"},
+}
+"""Both widths, both colours, both directions, each once: a fault of one of them shows beside whatever others."""
+NOT_FOUND = "console: Failed to load resource: the server responded with a status of 404 (Not Found)"
+"""What Chromium itself says of a page that is not there."""
+
+
+@pytest.fixture(scope="module")
+def inhabitants(service: RunningService, base_url: str) -> Inhabitants:
+    """Let some people live in the books."""
+    return settle(service, base_url)
+
+
+@pytest.fixture(scope="module")
+def contexts(browser: Browser, base_url: str, inhabitants: Inhabitants) -> Iterator[dict[str, Any]]:
+    """Sign a customer and an operator in, and keep what their browser keeps."""
+    with visiting(browser, base_url) as visitor:
+        visitor.accept(inhabitants.holder_link, PASSWORD)
+        visitor.accept(inhabitants.operator_link, PASSWORD)
+        yield {"storage_state": visitor.context.storage_state()}
+
+
+@sqlite_only
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("page", [*HOLDER_PAGES, *OPERATOR_PAGES])
+def test_a_page_of_who_is_signed_in_can_be_read_by_everybody(
+    browser: Browser, base_url: str, inhabitants: Inhabitants, contexts: dict[str, Any], page: str, look: str
+) -> None:
+    """axe-core has nothing against it, it is no wider than its window, and it asks nobody else."""
+    with visiting(browser, base_url, **contexts, **LOOKS[look]) as visitor:
+        visitor.open(inhabitants.path(page))
+        assert visitor.page.url == base_url + inhabitants.path(page)
+        assert_readable(visitor)
+
+
+@sqlite_only
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("page", OPEN_PAGES)
+def test_a_page_of_who_is_not_signed_in_can_be_read_by_everybody(
+    browser: Browser, base_url: str, page: str, look: str
+) -> None:
+    """So can the door, and an invitation."""
+    with visiting(browser, base_url, **LOOKS[look]) as visitor:
+        visitor.open(page)
+        visitor.faults[:] = [fault for fault in visitor.faults if fault != NOT_FOUND]
+        assert_readable(visitor)
+
+
+@sqlite_only
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_page_that_is_not_there_can_be_read_by_everybody(
+    browser: Browser, base_url: str, contexts: dict[str, Any], look: str
+) -> None:
+    """It says so, and leads back."""
+    with visiting(browser, base_url, **contexts, **LOOKS[look]) as visitor:
+        visitor.open("/panel/nothing-here")
+        assert visitor.faults == [NOT_FOUND]
+        visitor.faults.clear()
+        assert_readable(visitor)
+
+
+@sqlite_only
+def test_pages_with_nothing_to_show_lead_on(browser: Browser, base_url: str, inhabitants: Inhabitants) -> None:
+    """Whoever has just come finds no empty table, but words and a way."""
+    with visiting(browser, base_url, **LOOKS["phone"]) as visitor:
+        visitor.accept(inhabitants.newcomer_link, PASSWORD)
+        for page in ("/panel/keys", "/panel/history", "/panel/credits", "/panel/playground"):
+            visitor.open(page)
+            assert visitor.page.locator(".empty h2").count() == 1, page
+            assert_readable(visitor)
+        visitor.open("/panel/models")
+        assert visitor.page.locator(".notice.warn").count() == 1
+
+
+def assert_readable(visitor: Visitor) -> None:
+    """See what axe-core and the window's width say of the page that is open."""
+    assert visitor.violations() == []
+    assert not visitor.is_wider_than_the_window()
