@@ -1,7 +1,6 @@
 """The documents: their links lead somewhere, what they show works, and they leave out nothing that the code has."""
 
 import ast
-import asyncio
 import re
 import shlex
 import tomllib
@@ -14,17 +13,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct
 from msgspec.structs import fields
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from tarazu.api import body
 from tarazu.api.admin.routes import ROUTES
-from tarazu.api.request_id import RequestIds
-from tarazu.application import make_application
 from tarazu.backends import http_client, local, local_backend, local_server
-from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES, LocalAddress
+from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
 from tarazu.cli.app import app
-from tarazu.cli.clock import system_clock
 from tarazu.domain import attempts
 from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
@@ -33,13 +27,12 @@ from tarazu.panel import forms
 from tarazu.service import back_office, passwords, people_acts, serving, upkeep
 from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 from tarazu.service.configuration import load
-from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH
+from tarazu.service.configuration.addresses import ADMIN_API_PATH, ADMIN_PATH, API_PATH, PANEL_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
-from tarazu.service.pools import LocalAddresses
-from tarazu.service.running import Setup
 from tarazu.store import audit, backend_rests, ended, idempotency, ledger, postgresql, restore, sessions, sqlite, sums
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
+from tests.support.routes import all_places
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -130,26 +123,14 @@ def test_the_python_of_the_readme_asks_for_a_model_of_the_demo(tmp_path: Path, m
     assert [ast.literal_eval(model) in load(environ={}).catalogue.models for model in models] == [True]
 
 
-async def routes() -> list[Route]:
-    """List the routes of an application that runs on the demo catalogue, with books in the current folder."""
-    addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
-    application = make_application(Setup(load(environ={}), system_clock, addresses))
-    assert isinstance(application, RequestIds)
-    starlette = application._app
-    assert isinstance(starlette, Starlette)
-    async with starlette.router.lifespan_context(starlette):
-        return [route for route in starlette.routes if isinstance(route, Route)]
-
-
 def test_every_route_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each path of the application stands on a page with its method, or by itself in full."""
+    """Each path that programs call stands on a page with its method, or by itself in full; pages are for people."""
     monkeypatch.chdir(tmp_path)
-    found = asyncio.run(routes())
+    found = [place for place in all_places() if not place.path.startswith((PANEL_PATH + "/", ADMIN_PATH + "/"))]
     assert len(found) >= 8 + len({route.path for route in ROUTES})
-    for route in found:
-        path = route.path.replace(":path}", "}")
-        within = path.removeprefix(API_PATH).removeprefix(ADMIN_API_PATH)
-        names = {f"{method} {within}" for method in (route.methods or set()) - {"HEAD"}} | {f"`{path}`"}
+    for place in found:
+        within = place.path.removeprefix(API_PATH).removeprefix(ADMIN_API_PATH)
+        names = (f"{place.method} {within}", f"`{place.path}`")
         assert any(map(mentions, names)), names
 
 

@@ -1,0 +1,53 @@
+"""The route table of the whole application, the pages' included."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount, Route
+
+from tarazu.api.request_id import RequestIds
+from tarazu.application import make_application
+from tarazu.backends.local import LocalAddress
+from tarazu.cli.clock import system_clock
+from tarazu.panel.headers import PageHeaders
+from tarazu.service.configuration import load
+from tarazu.service.pools import LocalAddresses
+from tarazu.service.running import Setup
+
+
+class Place(Struct, frozen=True, order=True):
+    """One method of one route; `path` is whole, with its parameters in braces."""
+
+    path: str
+    method: str
+
+
+def all_places() -> list[Place]:
+    """List the routes of an application that runs on the demo catalogue, with books in the current folder."""
+    return asyncio.run(_all_places())
+
+
+async def _all_places() -> list[Place]:
+    addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
+    application = make_application(Setup(load(environ={}), system_clock, addresses))
+    assert isinstance(application, RequestIds)
+    starlette = application._app
+    assert isinstance(starlette, Starlette)
+    async with starlette.router.lifespan_context(starlette):
+        return sorted(_places(starlette.routes, ""))
+
+
+def _places(routes: Iterable[BaseRoute], above: str) -> Iterator[Place]:
+    for route in routes:
+        if isinstance(route, Mount):
+            pages = route.app
+            assert isinstance(pages, PageHeaders)
+            inner = pages._app
+            assert isinstance(inner, Starlette)
+            yield from _places(inner.routes, above + route.path)
+        else:
+            assert isinstance(route, Route)
+            path = above + route.path.replace(":path}", "}")
+            yield from (Place(path, method) for method in (route.methods or set()) - {"HEAD"})
