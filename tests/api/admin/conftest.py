@@ -1,4 +1,8 @@
-"""What the tests of the admin API share: one service on each store for all modules, and a program that may do all."""
+"""What the tests of the admin API share: one service on each store for all modules, and a program that may do all.
+
+Each test makes what it works on, under names of its own. test_contract runs on one store, since what it asks is about
+the one HTTP layer; test_openapi, test_page and test_refusals need no service.
+"""
 
 from collections.abc import Iterator
 

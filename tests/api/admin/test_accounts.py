@@ -20,17 +20,17 @@ HOUR_MS = 3_600_000
 
 def test_an_account_is_opened(service: RunningService, admin: AdminClient) -> None:
     """It is in the books as it was sent, and the trail says which program has opened it."""
-    created = admin.create("/accounts", {"name": " Ada ", "email": "ADA@example.com", "plan": "basic"})
+    created = admin.create("/accounts", {"name": " Ada ", "email": "OPENED@example.com", "plan": "basic"})
     assert {name: created[name] for name in ("name", "email", "plan", "status", "used", "limit", "balance")} == {
         "name": "Ada",
-        "email": "ada@example.com",
+        "email": "opened@example.com",
         "plan": "basic",
         "status": "active",
         "used": 0,
         "limit": 10,
         "balance": 0,
     }
-    assert service.provisioning.account(created["id"]).email == "ada@example.com"
+    assert service.provisioning.account(created["id"]).email == "opened@example.com"
     [act] = admin.acts(created["id"])
     assert (act.act, act.via) == ("account.create", Via.TOKEN)
     assert admin.get(f"/accounts/{created['id']}") == created
