@@ -189,15 +189,14 @@ def test_long_lists_of_accounts_have_pages(shop: Shop) -> None:
     """Each account stands on one of them."""
     for number in range(30):
         shop.service.provisioning.create_account(name=f"Paged {number}")
-    seen: list[str] = []
-    path = "/admin/accounts?search=Paged"
-    while path:
-        page = shop.visitor.get(path)
-        assert page.html is not None
-        links = page.html.values("href", "a")
-        seen += [link for link in links if re.search(r"/accounts/acc_", link)]
-        path = next((link for link in links if "after=" in link), "")
-    assert len(seen) == len(set(seen)) == 30
+    first = shop.visitor.get("/admin/accounts?search=Paged")
+    assert first.html is not None
+    (older,) = [link for link in first.html.values("href", "a") if "after=" in link]
+    last = shop.visitor.get(older)
+    assert last.html is not None
+    links = first.html.values("href", "a") + last.html.values("href", "a")
+    shown = [link for link in links if "/accounts/acc_" in link]
+    assert len(shown) == len(set(shown)) == 30
 
 
 def test_plan_and_status_are_changed(shop: Shop) -> None:
