@@ -42,9 +42,10 @@ format: .venv/test.stamp ## Set the code in the one style
 	@$(BIN)/ruff check --fix-only
 	@$(BIN)/ruff format
 
-docs: .venv/test.stamp ## Renew the pages that are made from the code: commands.md and conformance.md
+docs: .venv/test.stamp ## Renew what is made from the code: commands.md, conformance.md and the messages to translate
 	@$(BIN)/python -m tests.cli.commands_page > docs/commands.md
 	@$(BIN)/python -m tests.support.rows
+	@$(BIN)/python -m tests.support.messages
 
 bench: .venv/test.stamp ## Measure one hot account against many, pages on large books, the audit of 10 million requests (20 minutes, 4 GB)
 	@$(BIN)/python -m bench.accounts

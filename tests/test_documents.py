@@ -206,8 +206,10 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",
         f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",
         f"the first {audit.LISTED_MAX:,} differences",
-        f"| {forms.FORM_BYTES_MAX // 1024} KiB; {forms.LARGE_FORM_BYTES_MAX // MIB} MiB; "
-        f"{forms.BUFFERED_BYTES_MAX // MIB} MiB, {forms.FORM_TIMEOUT_S:g} s |",
+        (
+            f"| {forms.FORM_BYTES_MAX // 1024} KiB; {forms.LARGE_FORM_BYTES_MAX // MIB} MiB; "
+            f"{forms.BUFFERED_BYTES_MAX // MIB} MiB, {forms.FORM_TIMEOUT_S:g} s |"
+        ),
         f"in slices of {sums.SLICE:,} requests",
         f"{postgresql.LONG_STATEMENT_MEMORY_KIB // 1024} MiB a sort",
     )

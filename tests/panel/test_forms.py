@@ -1,5 +1,6 @@
 """What a form may hold."""
 
+import asyncio
 from contextlib import suppress
 from urllib.parse import urlencode
 
@@ -7,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message
 
-from tarazu.panel.forms import FIELDS_MAX, Form, parse
+from tarazu.panel.forms import BUFFERED_BYTES_MAX, FIELDS_MAX, Form, FormReader, parse
 from tarazu.service.provisioning_errors import ProvisioningError
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -44,3 +47,55 @@ def test_a_field_may_be_empty_many_or_a_number() -> None:
     assert form.whole_number("limit per minute", "limit") is None
     with pytest.raises(ProvisioningError, match="The name must be a whole number"):
         form.whole_number("name", "name")
+
+
+def request(*messages: Message) -> Request:
+    """Make a request with a form whose body comes in these messages, and then no more."""
+    coming = iter(messages)
+
+    async def receive() -> Message:
+        for message in coming:
+            return message
+        await asyncio.get_running_loop().create_future()  # never done
+        raise AssertionError
+
+    return Request({"type": "http", "headers": [(b"content-type", b"application/x-www-form-urlencoded")]}, receive)
+
+
+def part(body: bytes, *, more: bool = True) -> Message:
+    """Make one part of a body."""
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def read(*messages: Message) -> Form | int:
+    """Read a form, or tell the status with which it is refused; the reader must hold nothing afterwards."""
+    reader = FormReader(timeout_s=0.05)
+    try:
+        return asyncio.run(reader.read(request(*messages), BUFFERED_BYTES_MAX))
+    except HTTPException as refused:
+        return refused.status_code
+    finally:
+        assert repr(reader) == "<FormReader holding 0 bytes>"
+
+
+def test_a_form_may_come_in_parts_but_must_come_to_an_end() -> None:
+    """One that is half-sent for too long is refused, as is one that breaks off."""
+    assert read(part(b"a="), part(b"1", more=False)) == Form((("a", "1"),))
+    assert read(part(b"a=")) == 408
+    assert read(part(b"a="), {"type": "http.disconnect"}) == 400
+
+
+def test_a_process_holds_only_so_much_of_all_forms() -> None:
+    """Beyond it the service is busy; what one is too large for is said of that one."""
+    large = b"x" * (BUFFERED_BYTES_MAX // 2)
+    reader = FormReader(timeout_s=0.05)
+
+    async def both() -> list[Form | BaseException]:
+        slow, other = request(part(large), part(b"x")), request(part(large, more=False))
+        return await asyncio.gather(
+            *(reader.read(each, BUFFERED_BYTES_MAX) for each in (slow, other)), return_exceptions=True
+        )
+
+    outcomes = asyncio.run(both())
+    assert [outcome.status_code for outcome in outcomes if isinstance(outcome, HTTPException)] == [408, 503]
+    assert read(part(large), part(large), part(b"x", more=False)) == 413

@@ -197,7 +197,7 @@ def test_a_conversation_is_served_and_paid_like_any_request(
     used = service.provisioning.account(someone.account_id).used
     first = visitor.send("/panel/playground", **talk, prompt="How many?", conversation="[]")
     assert first.status == 200
-    assert "Hello there. 2 credits" in first.text
+    assert "test/two Hello there. 2 credits" in first.text
     second = visitor.send("/panel/playground", **talk, prompt="And then?", conversation=first.field("conversation"))
     sent = [message["content"] for message in backend.received[-1].body["messages"]]
     assert sent == ["How many?", "Hello there.", "And then?"]

@@ -28,10 +28,11 @@ TURNS_MAX = 500
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """One message of the conversation; a model's has the request's id, what it cost, and its tokens."""
+    """One message of the conversation; a model's has its name, the request's id, what it cost, and its tokens."""
 
     role: Literal["user", "assistant"]
     content: str
+    model: str = ""
     request_id: str = ""
     credits: int = 0
     tokens: int = 0
@@ -115,6 +116,7 @@ def _turn_of(completion: Completion) -> Turn:
     return Turn(
         role="assistant",
         content=completion.text,
+        model=completion.model_id,
         request_id=completion.id,
         credits=completion.credits,
         tokens=completion.prompt_tokens + completion.completion_tokens,
