@@ -255,6 +255,7 @@ def test_a_balance_is_corrected_but_not_below_zero(shop: Shop) -> None:
     [
         ("add", {"credits": "", "reference": "r"}, "Write how many credits."),
         ("add", {"credits": "many", "reference": "r"}, "The number of credits must be a whole number."),
+        ("add", {"credits": "9" * 5000, "reference": "r"}, "The number of credits must be a whole number."),
         ("add", {"credits": "-5", "reference": "r"}, "The amount must be a whole number from 1"),
         ("add", {"credits": "5", "reference": " "}, "The reference must be 1 to 200"),
         ("correct", {"credits": "0", "why": "w"}, "but 0, not 0"),
