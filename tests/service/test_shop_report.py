@@ -112,6 +112,15 @@ def test_only_charged_requests_have_a_duration(books: Books) -> None:
     assert (small.p50_ms, small.p95_ms, large.p50_ms, large.p95_ms) == (2_000, 2_000, None, None)
 
 
+def test_slow_failures_do_not_move_the_durations(books: Books) -> None:
+    """The places are those among the charged requests alone."""
+    for took_ms in (1, 2, 3):
+        ask(books, NOON_MS - 9_000, end=charge, took_ms=took_ms)
+        ask(books, NOON_MS - 8_000, end=release, took_ms=5_000)
+    (small,) = shop_of(books).last_hour.models
+    assert (small.p50_ms, small.p95_ms) == (2, 3)
+
+
 def test_of_very_many_requests_the_newest_are_told(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that there were more, and since when the figures hold."""
     monkeypatch.setattr("tarazu.service.shop_report.NEWEST_MAX", 3)
@@ -145,6 +154,14 @@ def test_what_is_used_today_is_told_with_those_who_spend_most(books: Books) -> N
             AccountUsage(account_id="acc_1", account_name="Ada", usage=ada),
         ),
     )
+
+
+def test_who_has_spent_nothing_today_is_not_told(books: Books) -> None:
+    """Neither who has only asked in vain, nor who spends on another day, before this or after it."""
+    ask(books, NOON_MS - DAY_MS, end=charge)
+    ask(books, NOON_MS, end=release)
+    ask(books, NOON_MS + DAY_MS, key=2, end=charge)
+    assert shop_of(books).today == DayFigures(accounts=0, usage=Usage(), top=())
 
 
 def test_today_begins_at_midnight_where_the_shop_is(books: Books) -> None:

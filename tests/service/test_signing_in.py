@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import text
 
 from tarazu.domain.accounts import AccountStatus
@@ -345,6 +346,30 @@ def test_however_many_try_at_once_no_more_are_told_that_they_were_wrong(desk: De
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("what", ["the password", "whether the person may sign in"])
+def test_what_changes_while_a_password_is_compared_counts(books: Books, what: str) -> None:
+    """A password that was right a moment ago opens nothing."""
+    kind = PersonKind.OPERATOR
+
+    class Slow(PasswordHasher):
+        """Something happens while it compares."""
+
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002 - the library's name
+            if what == "the password":
+                books.execute("UPDATE operators SET password = :other", other=self.hash(OTHER))
+            else:
+                slow.provisioning.set_operator(slow.ids[kind], status=OperatorStatus.INACTIVE)
+            return super().verify(hash, password)
+
+    async def run(desk: Desk) -> None:
+        await desk.joined(kind)
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.WRONG, None)
+        assert books.rows("SELECT DISTINCT failures FROM sign_in_failures") == [(1,)]
+
+    with open_desk(books, Slow(time_cost=1, memory_cost=8, parallelism=1)) as slow:
+        asyncio.run(run(slow))
+
+
 def test_an_attempt_too_many_computes_no_hash(desk: Desk) -> None:
     """It is answered also when no password could be compared any more."""
     kind = PersonKind.HOLDER
@@ -470,7 +495,8 @@ def test_the_old_password_is_guessed_no_more_often_than_at_the_door(desk: Desk, 
         async def change(old: str, new: str) -> tuple[SignInRefusal, int | None]:
             return await refused(desk.signing_in.change_password(person, old=old, new=new, keep=here, address=ADDRESS))
 
-        assert await change(PASSWORD, "short") == (SignInRefusal.BAD_PASSWORD, None)
+        for old in (PASSWORD, WRONG):
+            assert await change(old, "short") == (SignInRefusal.BAD_PASSWORD, None)
         for _ in range(BY_EMAIL_AND_ADDRESS.failures_max):
             assert await change(WRONG, OTHER) == (SignInRefusal.WRONG, None)
         assert await change(PASSWORD, OTHER) == (SignInRefusal.TOO_MANY, WINDOW_S)

@@ -28,10 +28,10 @@ CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 class Desk:
     """Signing in on books with one holder, Ada, and one operator, Grace; both are invited."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, hasher: PasswordHasher = CHEAP) -> None:
         self.books = books
         self.office = BackOffice(books.engine, books.catalogue, books.clock)
-        self.passwords = Passwords(CHEAP)
+        self.passwords = Passwords(hasher)
         self.signing_in = SigningIn(self.office, self.passwords, books.clock)
         self.provisioning = Provisioning(books.engine, books.catalogue, books.clock, by="tests")
         account = self.provisioning.create_account(name="Ada", email=EMAILS[PersonKind.HOLDER])
@@ -68,9 +68,9 @@ class Desk:
 
 
 @contextmanager
-def open_desk(books: Books) -> Iterator[Desk]:
+def open_desk(books: Books, hasher: PasswordHasher = CHEAP) -> Iterator[Desk]:
     """Make a desk over new books."""
-    desk = Desk(books)
+    desk = Desk(books, hasher)
     yield desk
     desk.passwords.close()
     desk.office.close()
