@@ -17,6 +17,8 @@ TOMAN = "IRT"
 EVEN_S_MAX = 10
 """From so many seconds on a duration is told without tenths."""
 MINUS = "\u2212"
+DIGITS_MAX = 50
+"""Of a number that is read: nothing here is that large, and Python refuses to read or write thousands of digits."""
 LEFT_TO_RIGHT = "\u200e"
 """Keeps a sign before its digits, also inside a line that runs from right to left."""
 
@@ -147,7 +149,7 @@ def read_number(text: str) -> int | None:
     """Read a whole number as people write it, in any of our digits, with or without separators; None: it is none."""
     plain = text.strip().replace(MINUS, "-").translate(_LATIN)
     digits = plain[1:] if plain[:1] in {"+", "-"} else plain
-    return int(plain) if digits.isascii() and digits.isdigit() else None
+    return int(plain) if digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX else None
 
 
 def _signed(sign: str, digits: str) -> str:

@@ -8,12 +8,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tarazu.domain.accounts import Intake
-from tarazu.panel.charts import Bar
-from tarazu.panel.formats import Formats
-from tarazu.panel.messages import translations
+from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.reports import Overview, UsageLine, key_list, overview, usage_report
+from tarazu.service.reports import Overview, key_list, overview, usage_report
 from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.intake import read_intake
 
@@ -45,7 +43,7 @@ class OverviewPages:
             )
 
         glance = await self._office.look(look)
-        bars = [_bar(line, visit.formats) for line in glance.overview.usage.days]
+        bars = usage_bars(glance.overview.usage.days, visit.formats)
         return visit.page("overview.html", glance=glance, bars=bars, now_ms=now_ms)
 
     async def csv(self, visit: Visit) -> Response:
@@ -59,10 +57,3 @@ class OverviewPages:
         )
         headers = {"content-disposition": f'attachment; filename="tarazu-usage-by-{by}.csv"'}
         return Response(usage_csv(usage, by), media_type="text/csv", headers=headers)
-
-
-def _bar(line: UsageLine, formats: Formats) -> Bar:
-    number = line.usage.credits
-    text = translations(formats.language).ngettext("{day}: {credits} credit", "{day}: {credits} credits", number)
-    title = text.format(day=formats.day(line.id), credits=formats.number(number))
-    return Bar(number, formats.short_day(line.id), title)

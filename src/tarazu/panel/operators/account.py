@@ -10,6 +10,7 @@ from tarazu.panel.acting import act
 from tarazu.panel.messages import told
 from tarazu.panel.operators.acts import ActLine, act_line
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
+from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.provisioning import UNCHANGED, Provisioning
@@ -94,6 +95,7 @@ class AccountPages:
             HTTPStatus.OK if terms_refusal is None and access_refusal is None else HTTPStatus.UNPROCESSABLE_ENTITY,
             account=account,
             glance=glance,
+            bars=usage_bars(glance.overview.usage.days, visit.formats),
             plan=form.text("plan") if is_refused else account.plan or "",
             status=form.text("status") if is_refused else account.status.value,
             plans=plan_choices(self._office.catalogue, visit.formats, account.plan),
