@@ -46,8 +46,9 @@ docs: .venv/test.stamp ## Renew the pages that are made from the code: commands.
 	@$(BIN)/python -m tests.cli.commands_page > docs/commands.md
 	@$(BIN)/python -m tests.support.rows
 
-bench: .venv/test.stamp ## Measure one hot account against many, and the audit of 10 million requests (15 minutes, 4 GB)
+bench: .venv/test.stamp ## Measure one hot account against many, pages on large books, the audit of 10 million requests (20 minutes, 4 GB)
 	@$(BIN)/python -m bench.accounts
+	@$(BIN)/python -m bench.panel
 	@$(BIN)/python -m bench.audit
 
 lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)

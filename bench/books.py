@@ -16,7 +16,9 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, insert, text
 
 from tarazu.domain.accounts import Account, AccountStatus, Key, Window
-from tarazu.domain.keys import MintedKey, base62, mint
+from tarazu.domain.calendar import minute_of
+from tarazu.domain.keys import ALPHABET, MintedKey, base62, mint
+from tarazu.service.identifiers import TIME_DIGITS
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import upgrade
 from tarazu.store.partitions import prepare_partitions
@@ -111,7 +113,7 @@ def _account(number: int, size: Size) -> Account:
         period=size.day_names[-1][:7],
         used=0,
         balance=0,
-        window=Window(),
+        window=_window(size),
         created_at_ms=size.start_ms,
     )
 
@@ -128,12 +130,20 @@ def _key(number: int, size: Size) -> Key:
         created_at_ms=size.start_ms,
         expires_at_ms=None,
         revoked_at_ms=None,
-        window=Window(),
+        window=_window(size),
     )
 
 
+def _window(size: Size) -> Window:
+    """Everybody has sent a request in the last minute."""
+    return Window(minute_of(size.end_ms - 1), 1)
+
+
 def _execute(connection: Connection, statement: str, size: Size, **values: Any) -> None:
-    """Run one of the statements below, which say `{days}` and `{models}` for tables of the size's lists."""
+    """Run one of the statements below, which say `{days}` and `{models}` for tables of the size's lists.
+
+    `{time_digits}` is how the id of a completion tells its time.
+    """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
     else:
@@ -151,8 +161,21 @@ def _execute(connection: Connection, statement: str, size: Size, **values: Any) 
         "reply": b"{}",
         "fingerprint": bytes(32),
     }
-    query = text(statement.format(days=_numbered(size.day_names), models=_numbered(size.models)))
+    query = text(
+        statement.format(days=_numbered(size.day_names), models=_numbered(size.models), time_digits=_TIME_DIGITS)
+    )
     connection.execute(query, {name: values[name] for name in query.compile().params})
+
+
+def _base62(number: str, length: int) -> str:
+    """Write SQL that does what the function of this name does to a number, and to one that is not negative."""
+    bases = (len(ALPHABET) ** place for place in reversed(range(length)))
+    return " || ".join(
+        f"substr('{ALPHABET}', CAST({number} / {base} % {len(ALPHABET)} AS INTEGER) + 1, 1)" for base in bases
+    )
+
+
+_TIME_DIGITS = _base62("at_ms", TIME_DIGITS)
 
 
 def _numbered(names: Iterable[str]) -> str:
@@ -179,7 +202,7 @@ WITH RECURSIVE
 INSERT INTO requests (id, period, account_id, key_id, model_id, credits, source, state, day, created_at_ms, deadline_ms,
     ended_at_ms, tries, prompt_tokens, completion_tokens)
 SELECT
-    'chatcmpl_' || CAST(at_ms AS VARCHAR) || substr(CAST(10000000000 + made.number AS VARCHAR), 2),
+    'chatcmpl_' || {time_digits} || substr(CAST(100000000000000 + made.number AS VARCHAR), 2),
     substr(days.name, 1, 7),
     account_id,
     key_id,

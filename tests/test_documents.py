@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from tarazu.api import body
+from tarazu.api.admin.routes import ROUTES
 from tarazu.api.request_id import RequestIds
 from tarazu.application import make_application
 from tarazu.backends import http_client, local, local_backend, local_server
@@ -28,9 +29,10 @@ from tarazu.domain import attempts
 from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
-from tarazu.service import passwords, people_acts, serving, upkeep
+from tarazu.service import back_office, passwords, people_acts, serving, upkeep
+from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 from tarazu.service.configuration import load
-from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
@@ -142,10 +144,10 @@ def test_every_route_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Each path of the application stands on a page with its method, or by itself in full."""
     monkeypatch.chdir(tmp_path)
     found = asyncio.run(routes())
-    assert len(found) >= 8
+    assert len(found) >= 8 + len({route.path for route in ROUTES})
     for route in found:
         path = route.path.replace(":path}", "}")
-        within = path.removeprefix(API_PATH)
+        within = path.removeprefix(API_PATH).removeprefix(ADMIN_API_PATH)
         names = {f"{method} {within}" for method in (route.methods or set()) - {"HEAD"}} | {f"`{path}`"}
         assert any(map(mentions, names)), names
 
@@ -187,6 +189,8 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
+        f"running and waiting | {back_office.THREADS}; {back_office.CALLS_MAX} |",
+        f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} |",
         f"with {passwords.WAITING_MAX} in line",
         f"{passwords.LENGTH_MIN} to {passwords.LENGTH_MAX} characters",

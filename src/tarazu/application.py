@@ -10,18 +10,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from tarazu.api.admin.call import Desk
+from tarazu.api.admin.endpoint import admin_routes
+from tarazu.api.admin.openapi import admin_document_json, admin_html
 from tarazu.api.body import BodyReader
 from tarazu.api.chat import ChatEndpoint
-from tarazu.api.documents import DocumentEndpoints
+from tarazu.api.docs_page import html
+from tarazu.api.documents import DocumentEndpoints, front
 from tarazu.api.envelope import refusal_response
 from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
+from tarazu.api.openapi import document_json
 from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ExactRoute
 from tarazu.api.usage import UsageEndpoint
 from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.service.completion import books_unavailable
-from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
 
@@ -35,8 +40,12 @@ def make_application(setup: Setup) -> ASGIApp:
     service = Service(setup)
     models = ModelEndpoints(service.ledger, service.pools)
     usage = UsageEndpoint(service.ledger, service.clock)
-    documents = DocumentEndpoints(setup.configuration.server.base_url + API_PATH)
-    chat = ChatEndpoint(service.completions, BodyReader(), service.clock)
+    base_url = setup.configuration.server.base_url
+    documents = DocumentEndpoints(base_url + API_PATH, document_json, html)
+    admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
+    bodies = BodyReader()
+    chat = ChatEndpoint(service.completions, bodies, service.clock)
+    desk = Desk(service.back_office, service.auditor, base_url)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -54,8 +63,11 @@ def make_application(setup: Setup) -> ASGIApp:
             ExactRoute(f"{API_PATH}/usage", usage.show),
             ExactRoute(f"{API_PATH}/openapi.json", documents.contract),
             ExactRoute("/docs", documents.page),
-            ExactRoute("/", documents.front),
+            ExactRoute("/", front),
             ExactRoute("/health", HealthEndpoint(service.ledger).show),
+            *admin_routes(ADMIN_API_PATH, desk, bodies),
+            ExactRoute(f"{ADMIN_API_PATH}/openapi.json", admin_documents.contract),
+            ExactRoute("/docs/admin", admin_documents.page),
         ],
         exception_handlers={
             HTTPException: _no_route,

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
@@ -11,52 +10,12 @@ from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, STYLE, html
 from tarazu.api.prose import block, inline
 from tarazu.domain.errors import Error
 from tests.support.contract import DOCUMENT, SCHEMAS, operations
+from tests.support.html_page import Page
 
-VOID = {"link", "meta", "path", "br", "hr", "img"}
 CONTRAST_MIN = 4.5
 """WCAG 2.2 AA, for text of ordinary size."""
 TEXT_COLOURS = ("ink", "muted", "brass", "link", "good", "bad")
 BACKGROUNDS = ("paper", "panel")
-
-
-class Page(HTMLParser):
-    """The page as a browser reads it: elements with their attributes, and the text between them."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.pieces: list[str] = []
-        self.feed(source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Check that the element that ends is the one that is open."""
-        if tag not in VOID:
-            assert self.open.pop() == tag, f"{self.getpos()}: {tag}"
-
-    def handle_data(self, data: str) -> None:
-        """Note text."""
-        self.pieces.append(data)
-
-    @property
-    def text(self) -> str:
-        """All text, with single spaces."""
-        return " ".join(" ".join(self.pieces).split())
-
-    def values(self, name: str) -> list[str]:
-        """List the values of an attribute, in the order of the page."""
-        return [value for _, attributes in self.elements if (value := attributes.get(name)) is not None]
-
-    def count(self, tag: str) -> int:
-        """Count the elements of one kind."""
-        return sum(found == tag for found, _ in self.elements)
 
 
 SOURCE = html().decode()

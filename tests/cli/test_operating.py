@@ -3,13 +3,15 @@
 import os
 import pty
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from sqlalchemy import text
 
-from tarazu.api.openapi import document
+from tarazu.api.admin.openapi import admin_document_json
+from tarazu.api.openapi import document_json
 from tarazu.store.engine import open_engine, transaction
 from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ
 
@@ -217,9 +219,14 @@ def test_audit_shows_on_a_terminal_what_it_is_doing(tarazu: Commands, folder: Pa
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_openapi_prints_the_contract(tarazu: Commands, options: tuple[str, ...]) -> None:
-    """`openapi` prints the document that the service publishes, as JSON."""
-    ran = tarazu("openapi", *options)
+@pytest.mark.parametrize(
+    ("which", "published"), [((), document_json), (("--admin",), admin_document_json)], ids=["public", "admin"]
+)
+def test_openapi_prints_the_contract(
+    tarazu: Commands, options: tuple[str, ...], which: tuple[str, ...], published: Callable[[], bytes]
+) -> None:
+    """`openapi` prints the document that the service publishes, as JSON; `--admin` that of the admin API."""
+    ran = tarazu("openapi", *which, *options)
     assert (ran.status, ran.err) == (0, "")
-    assert ran.json == msgspec.json.decode(msgspec.json.encode(document()))
+    assert ran.json == msgspec.json.decode(published())
     assert ran.json["openapi"].startswith("3.1")

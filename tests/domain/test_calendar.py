@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.domain.calendar import day_of, earliest_ms, iso_time, minute_end_ms, minute_of, period_of, seconds_until
+from tarazu.domain.calendar import (
+    day_of,
+    day_start_ms,
+    days_until,
+    earliest_ms,
+    iso_time,
+    minute_end_ms,
+    minute_of,
+    period_of,
+    periods_from,
+    periods_until,
+    seconds_until,
+)
 from tests.support.values import instant_ms
 
 ZONES = [
@@ -147,3 +159,35 @@ def test_iso_time_reads_back_as_the_same_second(instant: int) -> None:
     shown = iso_time(instant)
     assert shown.endswith("Z")
     assert instant_ms(shown.replace("Z", "+00:00")) == instant // 1_000 * 1_000
+
+
+@given(instant=instants, zone=st.sampled_from(ZONES))
+def test_a_day_begins_with_its_first_instant(instant: int, zone: str) -> None:
+    """The millisecond before is the day before, wherever clocks are put on or back."""
+    day, of_zone = day_of(instant, ZoneInfo(zone)), ZoneInfo(zone)
+    start = day_start_ms(day, of_zone)
+    assert start <= instant
+    assert (day_of(start, of_zone), day_of(start - 1, of_zone)) == (day, days_until(day, 2)[0])
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "start"),
+    [
+        ("Asia/Tehran", "2021-03-22", "2021-03-21T20:30:00"),  # clocks go from midnight to one
+        ("America/Havana", "2026-11-01", "2026-11-01T04:00:00"),  # they go from one back to midnight
+    ],
+)
+def test_a_day_without_or_with_two_midnights_begins_where_the_other_ends(zone: str, day: str, start: str) -> None:
+    """There are countries where the clocks are changed at midnight."""
+    assert day_start_ms(day, ZoneInfo(zone)) == instant_ms(start)
+
+
+def test_days_are_listed_up_to_one() -> None:
+    """Over the end of a February that has 29."""
+    assert days_until("2028-03-01", 3) == ["2028-02-28", "2028-02-29", "2028-03-01"]
+
+
+def test_periods_are_listed_both_ways() -> None:
+    """Over the turn of a year."""
+    assert periods_from("2026-12", 3) == ["2026-12", "2027-01", "2027-02"]
+    assert periods_until("2027-01", 3) == ["2027-01", "2026-12", "2026-11"]

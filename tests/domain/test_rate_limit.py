@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarazu.domain.accounts import Window
-from tarazu.domain.rate_limit import AHEAD_MINUTES_MAX, Scope, binding_limit, in_minute, take_place
+from tarazu.domain.rate_limit import AHEAD_MINUTES_MAX, Scope, account_limit, binding_limit, in_minute, take_place
 from tests.support.values import MINUTE_MS, NOON_MS, make_account, make_key, make_plan
 
 MINUTE = NOON_MS // MINUTE_MS
@@ -77,6 +77,13 @@ def test_a_key_without_a_limit_of_its_own_is_bound_by_the_account_alone() -> Non
     """Whatever the key's window has counted."""
     key = make_key(window=Window(MINUTE, 500))
     assert binding_limit(make_account(), key, make_plan(requests_per_minute=10), NOON_MS).remaining == 10
+
+
+def test_the_limit_of_an_account_is_over_all_its_keys() -> None:
+    """What its own page shows: in this minute, and whole again in the next."""
+    account, plan = make_account(window=Window(MINUTE, 7)), make_plan(requests_per_minute=10)
+    now, later = (account_limit(account, plan, NOON_MS + later_ms) for later_ms in (0, MINUTE_MS))
+    assert (now.scope, now.limit_per_minute, now.remaining, later.remaining) == (Scope.ACCOUNT, 10, 3, 10)
 
 
 def test_the_window_resets_at_the_end_of_the_clock_minute() -> None:

@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from tarazu.backends.health import REST_MIN_S
 from tarazu.backends.pool import Pool, PoolError
 from tarazu.backends.port import Fault
-from tarazu.service.resting import RETRY_PAUSE_S, WRITE_PAUSE_S, tell_rests, told_rests
+from tarazu.service.resting import RETRY_PAUSE_S, WRITE_PAUSE_S, tell_rests
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.backend_rests import BackendRest
+from tarazu.store.backend_rests import BackendRest, read_rests
 from tarazu.store.engine import transaction
 from tarazu.store.ledger import Ledger
 from tests.support.books import Books, open_books
@@ -93,7 +93,8 @@ def test_a_rest_is_told_at_once_with_its_fault_and_its_instants(books: Books) ->
         await process.ask()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert process.rests == told_rests(books.engine, books.clock)
+        with transaction(books.engine, read_only=True) as connection:
+            assert process.rests == read_rests(connection, books.clock())
         assert process.rests == [
             BackendRest(
                 process_id="me",

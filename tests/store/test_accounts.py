@@ -9,6 +9,7 @@ from tarazu.store.accounts import (
     find_account,
     find_account_by_email,
     has_accounts,
+    insert_account,
     list_accounts,
     update_account,
 )
@@ -62,12 +63,14 @@ def test_accounts_are_listed_oldest_first(books: Books) -> None:
 
 
 def test_ids_and_emails_are_unique(books: Books) -> None:
-    """The database refuses the second one; any number of accounts may have no email."""
+    """The database refuses the second id, and the second email is told; any number of accounts may have no email."""
     books.add(make_account(email="a@example.com"), make_account(id="acc_2"), make_account(id="acc_3"))
     with pytest.raises(IntegrityError):
         books.add(make_account())
-    with pytest.raises(IntegrityError):
-        books.add(make_account(id="acc_4", email="a@example.com"))
+    with transaction(books.engine) as connection:
+        assert not insert_account(connection, make_account(id="acc_4", email="a@example.com"))
+        assert find_account(connection, "acc_4") is None
+        assert insert_account(connection, make_account(id="acc_4", email="b@example.com"))
 
 
 def test_a_change_of_plan_and_status_leaves_the_figures(books: Books) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.sqlite import LEAST_VERSION
-from tests.support.books import Books, sqlite_only
+from tests.support.books import Books, postgresql_only, sqlite_only
 from tests.support.values import make_account
 
 
@@ -47,6 +47,16 @@ def test_an_old_sqlite_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr("pysqlite3.dbapi2.sqlite_version_info", (3, 51, 2))
     with pytest.raises(BooksUnavailableError, match=r"3\.51\.3 or newer: pip install"):
         open_engine(f"sqlite:///{tmp_path / 'new.db'}")
+
+
+@postgresql_only
+def test_a_database_that_sorts_as_a_dictionary_does_is_refused(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids would not be in the order of their time there. The server of the tests knows no such rules: it is told so."""
+    monkeypatch.setattr("tarazu.store.postgresql.SORTS_BY_BYTES", "SELECT 'B' > 'a'")
+    engine = open_engine(books.url)
+    with pytest.raises(BooksUnavailableError, match="LC_COLLATE 'C'"), transaction(engine):
+        pass
+    engine.dispose()
 
 
 @sqlite_only

@@ -4,6 +4,7 @@ import pytest
 
 from bench.books import Size, account_id, fill, key_of
 from tarazu.domain.keys import parse
+from tarazu.service.identifiers import first_completion_id, new_completion_id
 from tests.support.books import Books
 
 SIZE = Size(requests=3_000, accounts=7, keys_per_account=2, days=40, holds=5, idempotency_keys=11)
@@ -31,6 +32,15 @@ def test_large_books_have_something_of_everything(books: Books) -> None:
     assert counted == [(4, 2, 14, 3, 40)]
     assert books.rows("SELECT count(*) FROM requests WHERE state = 'held'") == [(5,)]
     assert books.rows("SELECT min(balance) > 0, min(used) > 0 FROM accounts") == [(True, True)]
+
+
+def test_the_ids_of_requests_in_large_books_tell_their_time(books: Books) -> None:
+    """As those that the service makes."""
+    fill(books.engine, SIZE)
+    made = books.rows("SELECT id, created_at_ms FROM requests ORDER BY id")
+    assert [at_ms for _, at_ms in made] == sorted(at_ms for _, at_ms in made)
+    assert all(id_.startswith(first_completion_id(at_ms)) for id_, at_ms in made)
+    assert {len(id_) for id_, _ in made} == {len(new_completion_id(0))}
 
 
 def test_the_keys_of_large_books_can_be_presented(books: Books) -> None:

@@ -1,11 +1,6 @@
 """What a batch reads grows with the batch alone, not with the books."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
-from sqlalchemy import Connection, event
 
 from tarazu.domain.admission import Asked
 from tarazu.domain.idempotency import idempotency_of
@@ -14,6 +9,7 @@ from tarazu.store.engine import transaction
 from tarazu.store.operations import Admit, Identify, Operation, Sweep
 from tarazu.store.schema import metadata
 from tests.support.books import Books, charge, release, sqlite_only
+from tests.support.reading import plans, rows_read
 from tests.support.values import held, make_account, make_asked, make_key, present
 
 ACCOUNTS = 70
@@ -83,17 +79,10 @@ def test_postgresql_reads_only_the_rows_of_the_batch(books: Books, size: int) ->
     for _ in range(12):
         operations = everything(books, size)
         with transaction(books.engine) as connection:
-            before = rows_read(connection)
+            before = rows_read(connection, VARYING)
             run_batch(connection, operations, books.catalogue, books.clock())
-            read = {table: rows - before[table] for table, rows in rows_read(connection).items()}
+            read = {table: rows - before[table] for table, rows in rows_read(connection, VARYING).items()}
         assert max(read.values()) < 30 * size + 30, read
-
-
-def rows_read(connection: Connection) -> dict[str, int]:
-    """Count the rows that this transaction has read, by table; the partitions of one are counted together."""
-    query = "SELECT relname, seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
-    counted = {name: int(rows or 0) for name, rows in connection.exec_driver_sql(query)}
-    return {table: sum(rows for name, rows in counted.items() if name.startswith(table)) for table in VARYING}
 
 
 @sqlite_only
@@ -104,20 +93,3 @@ def test_sqlite_reads_only_the_rows_of_the_batch(books: Books) -> None:
         run_batch(connection, operations, books.catalogue, books.clock())
     assert any(step.startswith("SEARCH accounts") for step in steps)
     assert [step for step in steps if step.startswith(tuple(f"SCAN {table}" for table in VARYING))] == []
-
-
-@contextmanager
-def plans(connection: Connection) -> Iterator[list[str]]:
-    """Collect the steps by which SQLite carries the block's statements out."""
-    steps: list[str] = []
-
-    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:
-        values = parameters[0] if isinstance(parameters, list) else parameters
-        explained = connection.connection.cursor()
-        explained.execute(f"EXPLAIN QUERY PLAN {statement}", values)
-        steps.extend(row[3] for row in explained.fetchall())
-        explained.close()
-
-    event.listen(connection, "before_cursor_execute", note)
-    yield steps
-    event.remove(connection, "before_cursor_execute", note)

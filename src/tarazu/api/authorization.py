@@ -11,9 +11,16 @@ _BEARER = re.compile(rb"(?i:bearer) +([!-~]+)")
 
 def presented_key(headers: Iterable[tuple[bytes, bytes]]) -> PresentedKey | Refusal:
     """Take the key out of a request's headers (names in lower case), or refuse: missing, or malformed."""
+    text = bearer_text(headers)
+    if text == "":
+        return Refusal(error=Error.MISSING_API_KEY)
+    return (text and parse(text)) or Refusal(error=Error.INVALID_API_KEY)
+
+
+def bearer_text(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Take what stands behind `Bearer`: empty where nothing was sent, None where the header is malformed."""
     values = [value.strip(b" \t") for name, value in headers if name == b"authorization"]
     if values in ([], [b""]):
-        return Refusal(error=Error.MISSING_API_KEY)
+        return ""
     match = _BEARER.fullmatch(values[0])
-    key = parse(match[1].decode("ascii")) if match is not None and len(values) == 1 else None
-    return key or Refusal(error=Error.INVALID_API_KEY)
+    return match[1].decode("ascii") if match is not None and len(values) == 1 else None

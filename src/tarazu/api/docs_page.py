@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tarazu.api.contract.operations import UNROUTED_ERRORS
-from tarazu.api.contract.structure import Operation, Reference
+from tarazu.api.contract.structure import OpenApi, Operation, Reference
 from tarazu.api.openapi import DOCUMENTS_KEPT, document
 from tarazu.api.prose import block, inline, sections
 from tarazu.api.schema_text import body_text, members, parameters, type_text
@@ -28,7 +28,11 @@ CONTENT_SECURITY_POLICY = (
 @lru_cache(maxsize=DOCUMENTS_KEPT)
 def html(base_url: str = API_PATH) -> bytes:
     """Make the page, once for each base address (see `openapi.document`)."""
-    contract = document(base_url)
+    return page_of(document(base_url))
+
+
+def page_of(contract: OpenApi) -> bytes:
+    """Make the page of a contract."""
     introduction, guide = sections(contract.info.description)
     page = (
         _environment()

@@ -1,28 +1,35 @@
 """What explains the API, to programs and to people; no key is needed to read it."""
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, html
+from tarazu.api.docs_page import CONTENT_SECURITY_POLICY
 from tarazu.api.envelope import JSON
-from tarazu.api.openapi import document_json
+
+Made = Callable[[str], bytes]
+"""Makes a document for the address at which callers reach the API."""
 
 
 class DocumentEndpoints:
-    """The contract, its page, and the way there. `api_url` is where callers reach the API."""
+    """The contract of an API and its page. `api_url` is where callers reach it."""
 
-    def __init__(self, api_url: str) -> None:
+    def __init__(self, api_url: str, contract: Made, page: Made) -> None:
         self._api_url = api_url
+        self._contract = contract
+        self._page = page
 
     async def contract(self, _request: Request) -> Response:
         """Show the OpenAPI document."""
-        return Response(document_json(self._api_url), media_type=JSON)
+        return Response(self._contract(self._api_url), media_type=JSON)
 
     async def page(self, _request: Request) -> Response:
         """Show the page."""
         headers = {"content-security-policy": CONTENT_SECURITY_POLICY}
-        return Response(html(self._api_url), media_type="text/html", headers=headers)
+        return Response(self._page(self._api_url), media_type="text/html", headers=headers)
 
-    async def front(self, _request: Request) -> Response:
-        """Lead whoever opens the bare address to the page."""
-        return RedirectResponse("/docs")
+
+async def front(_request: Request) -> Response:
+    """Lead whoever opens the bare address to the page of the public API."""
+    return RedirectResponse("/docs")

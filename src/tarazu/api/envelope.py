@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +11,7 @@ from starlette.types import Send
 
 from tarazu.api.objects import DomainError, DomainErrorEnvelope, PlainErrorEnvelope
 from tarazu.domain.calendar import seconds_until
-from tarazu.domain.errors import Refusal
+from tarazu.domain.errors import ErrorKind, NoDetails
 from tarazu.domain.rate_limit import RateLimit
 
 Headers = list[tuple[bytes, bytes]]
@@ -20,19 +21,47 @@ JSON = "application/json"
 _encode = msgspec.json.Encoder().encode
 
 
-def error_body(refusal: Refusal) -> Struct:
-    """Make the body: an `error` object for the specification's codes, a plain string for all else."""
-    kind = refusal.error.value
-    message = refusal.message or kind.message
+class AnyRefusal(Protocol):
+    """A request refused: by the API, or by the admin API, which has a table of errors of its own."""
+
+    @property
+    def kind(self) -> ErrorKind:
+        """The row of the table."""
+        ...
+
+    @property
+    def message(self) -> str | None:
+        """What stands in place of the row's message."""
+        ...
+
+    @property
+    def details(self) -> Struct:
+        """More to know."""
+        ...
+
+    @property
+    def retry_after_s(self) -> int | None:
+        """When it is worth another try."""
+        ...
+
+
+def error_body(refusal: AnyRefusal) -> Struct:
+    """Make the body: an `error` object for what has a code, a plain string for all else."""
+    return kind_body(refusal.kind, refusal.message, refusal.details)
+
+
+def kind_body(kind: ErrorKind, message: str | None = None, details: Struct | None = None) -> Struct:
+    """Make the body of a refusal of this kind."""
+    text = message or kind.message
     if kind.code is None:
-        return PlainErrorEnvelope(error=message)
-    return DomainErrorEnvelope(error=DomainError(code=kind.code, message=message, details=refusal.details))
+        return PlainErrorEnvelope(error=text)
+    return DomainErrorEnvelope(error=DomainError(code=kind.code, message=text, details=details or NoDetails()))
 
 
-def error_headers(refusal: Refusal) -> Headers:
+def error_headers(refusal: AnyRefusal) -> Headers:
     """Make the headers that a refusal carries (decisions, Reply)."""
     headers: Headers = []
-    if refusal.error.value.status == HTTPStatus.UNAUTHORIZED:
+    if refusal.kind.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     if refusal.retry_after_s is not None:
         headers.append((b"retry-after", str(refusal.retry_after_s).encode()))
@@ -65,13 +94,13 @@ async def send_json(send: Send, status: int, body: Struct, headers: Sequence[tup
     await send({"type": "http.response.body", "body": payload})
 
 
-def json_response(body: Struct) -> Response:
-    """Make a 200 answer."""
-    return Response(_encode(body), media_type=JSON)
+def json_response(body: Struct, status: int = HTTPStatus.OK) -> Response:
+    """Make an answer that is no refusal."""
+    return Response(_encode(body), status, media_type=JSON)
 
 
-def refusal_response(refusal: Refusal) -> Response:
+def refusal_response(refusal: AnyRefusal) -> Response:
     """Make the answer to a refused request."""
-    response = Response(_encode(error_body(refusal)), refusal.error.value.status, media_type=JSON)
+    response = Response(_encode(error_body(refusal)), refusal.kind.status, media_type=JSON)
     response.raw_headers.extend(error_headers(refusal))
     return response

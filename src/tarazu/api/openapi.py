@@ -6,7 +6,7 @@ from importlib.metadata import version
 import msgspec
 
 from tarazu.api.contract.chat_request import request_schemas
-from tarazu.api.contract.errors import body_example, errors_table
+from tarazu.api.contract.errors import NOTES, body_example, errors_table
 from tarazu.api.contract.headers import HEADERS
 from tarazu.api.contract.operations import TAGS, paths, unrouted_responses
 from tarazu.api.contract.samples import absolute, chat_samples
@@ -63,7 +63,7 @@ def _introduction(base_url: str) -> str:
         "introduction",
         base_url=base_url,
         first_sample=python_sample.source,
-        domain_error=body_example(Error.MODEL_NOT_FOUND),
-        plain_error=body_example(Error.INVALID_REQUEST, "setting_out_of_bounds"),
-        errors_table=errors_table(),
+        domain_error=body_example(Error.MODEL_NOT_FOUND, NOTES),
+        plain_error=body_example(Error.INVALID_REQUEST, NOTES, "setting_out_of_bounds"),
+        errors_table=errors_table(NOTES),
     )

@@ -65,6 +65,8 @@ def type_text(schema: Schema) -> str:
         return _code(schema["const"])
     if "enum" in schema:
         return " or ".join(map(_code, schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(map(type_text, schema["anyOf"])) + _bounds_text(schema)
     types = schema.get("type", "any")
     names = [types] if isinstance(types, str) else types
     text = " or ".join(_array_text(schema) if name == "array" else name for name in names)

@@ -13,7 +13,7 @@ from tarazu.cli.documents import BackendDocument, TriedBackendDocument
 from tarazu.cli.errors import EXIT_FAILED, CommandError, UsageError
 from tarazu.cli.options import AsJson, ConfigPath, checked_setting, command_group
 from tarazu.cli.output import Column, counted, print_json, print_table, printable, progress, say, unicode_text
-from tarazu.cli.servers import model_of
+from tarazu.service.servers import model_of
 
 if TYPE_CHECKING:
     from tarazu.domain.catalogue import Catalogue, Model
@@ -62,17 +62,14 @@ def list_(model: ModelId = None, /, *, as_json: AsJson = False, config: ConfigPa
         tarazu backend list
         tarazu backend list openai/gpt-4o-mini --json
     """
-    from tarazu.service.resting import told_rests
+    from tarazu.service.backend_reports import backend_reports
+    from tarazu.store.engine import transaction
 
     configuration = read_configuration(config)
     models = _models(configuration.catalogue, model)
-    with open_books(configuration) as engine:
-        rests = told_rests(engine, system_clock)
-    documents = [
-        BackendDocument.of(each, name, spec, [rest for rest in rests if rest.backend == name])
-        for each in models
-        for name, spec in sorted(each.named_backends(), key=lambda named: named[1].priority)
-    ]
+    with open_books(configuration) as engine, transaction(engine, read_only=True) as connection:
+        reports = backend_reports(connection, models, system_clock())
+    documents = [BackendDocument.of(report) for report in reports]
     if as_json:
         print_json(documents)
     else:

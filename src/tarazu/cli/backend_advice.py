@@ -3,8 +3,8 @@
 from http import HTTPStatus
 
 from tarazu.backends.port import Fault
-from tarazu.cli.servers import url_of
 from tarazu.domain.catalogue import BackendSpec
+from tarazu.service.servers import url_of
 from tarazu.service.trying import NOT_LOADED, SECRET_MISSING, TriedBackend
 
 _UNPAID = ("insufficient_quota", "billing", "credit balance", "FAILED_PRECONDITION")

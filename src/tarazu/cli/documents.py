@@ -1,21 +1,20 @@
 """The JSON documents that commands print with --json. Times are ISO 8601 in UTC, amounts are whole credits."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tarazu.cli.servers import host_of, model_of, url_of
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
-from tarazu.domain.catalogue import BackendSpec, Catalogue, Model
+from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
+from tarazu.service.servers import host_of, model_of, url_of
 
 if TYPE_CHECKING:
+    from tarazu.service.backend_reports import BackendReport
     from tarazu.service.crediting import CreditHistory
     from tarazu.service.provisioning import IssuedKey
     from tarazu.store.adjustments import Adjustment
-    from tarazu.store.backend_rests import BackendRest
     from tarazu.store.topups import Topup
 
 
@@ -69,12 +68,11 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, key: Key, now_ms: int) -> "KeyDocument":
         """Describe a key as it is now."""
-        state = "active" if key.is_active(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
         return cls(
             id=key.id,
             account_id=key.account_id,
             name=key.name,
-            state=state,
+            state=key.state(now_ms).value,
             models=key.models,
             limit_per_minute=key.limit_per_minute,
             created_at=iso_time(key.created_at_ms),
@@ -324,11 +322,12 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
     rests: tuple[BackendRestDocument, ...]
 
     @classmethod
-    def of(cls, model: Model, name: str, spec: BackendSpec, rests: Sequence["BackendRest"]) -> "BackendDocument":
+    def of(cls, report: "BackendReport") -> "BackendDocument":
         """Describe a backend, and its rests."""
+        spec = report.spec
         return cls(
-            model=model.id,
-            backend=name,
+            model=report.model.id,
+            backend=report.name,
             kind=spec.kind,
             url=url_of(spec),
             host=host_of(spec),
@@ -336,8 +335,8 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
             priority=spec.priority,
             weight=spec.weight,
             max_concurrency=spec.max_concurrency,
-            timeout_s=model.timeout_of(spec),
-            health=_health(spec, rests),
+            timeout_s=report.model.timeout_of(spec),
+            health=report.health.value,
             rests=tuple(
                 BackendRestDocument(
                     process=rest.process_id,
@@ -346,8 +345,7 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
                     since=iso_time(rest.since_ms),
                     until=iso_time(rest.until_ms),
                 )
-                for rest in rests
-                if spec.enabled
+                for rest in report.rests
             ),
         )
 
@@ -375,11 +373,3 @@ class TriedBackendDocument(Struct, frozen=True, kw_only=True):
 def time_or_none(instant_ms: int | None) -> str | None:
     """Write an instant as ISO 8601 in UTC; None stays None."""
     return None if instant_ms is None else iso_time(instant_ms)
-
-
-def _health(spec: BackendSpec, rests: Sequence["BackendRest"]) -> str:
-    """Sum up what the processes say: one that has tripped it says more than one that found it busy."""
-    if not spec.enabled:
-        return "disabled"
-    states = {rest.state for rest in rests}
-    return next((state for state in ("tripped", "busy") if state in states), "ready")

@@ -3,9 +3,10 @@
 # ruff: noqa: PLC0415 - configuration, database and API are loaded only by the commands that use them
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from cyclopts import Parameter
 
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_books, read_configuration
@@ -75,16 +76,27 @@ def audit(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     return EXIT_FAILED if report.found else 0
 
 
-def openapi(*, as_json: AsJson = False) -> None:
+def openapi(
+    *,
+    admin: Annotated[
+        bool, Parameter(name="--admin", negative=(), show_default=False, help="The admin API's contract instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Print the API's contract, OpenAPI 3.1 in JSON.
 
-    The running service has the same at /api/v1/openapi.json.
+    The running service has the same at /api/v1/openapi.json and, for the admin API, at
+    /api/admin/v1/openapi.json.
 
     For example:
 
         tarazu openapi > openapi.json
+        tarazu openapi --admin > admin-openapi.json
     """
-    from tarazu.api.openapi import document
+    if admin:
+        from tarazu.api.admin.openapi import admin_document as document
+    else:
+        from tarazu.api.openapi import document
 
     if as_json:
         print_json(document())

@@ -14,6 +14,14 @@ class AccountStatus(StrEnum):
     BLOCKED = "blocked"
 
 
+class KeyState(StrEnum):
+    """Whether a key opens anything; only `active` does."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 class Window(Struct, frozen=True):
     """The requests that one account or key has sent in one clock minute.
 
@@ -55,7 +63,14 @@ class Key(Struct, frozen=True, kw_only=True):
 
     def is_active(self, now_ms: int) -> bool:
         """Tell whether the key is neither revoked nor expired."""
-        return self.revoked_at_ms is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+        return self.state(now_ms) is KeyState.ACTIVE
+
+    def state(self, now_ms: int) -> KeyState:
+        """Tell the state; one that was revoked stays so, also after it would have expired."""
+        if self.revoked_at_ms is not None:
+            return KeyState.REVOKED
+        is_over = self.expires_at_ms is not None and now_ms >= self.expires_at_ms
+        return KeyState.EXPIRED if is_over else KeyState.ACTIVE
 
 
 class Intake(Struct, frozen=True):

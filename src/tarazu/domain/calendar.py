@@ -4,12 +4,13 @@ An instant is a whole number of milliseconds since the Unix epoch, always handed
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 Clock = Callable[[], int]
 """Tells the instant that it is now. The command that a process begins with makes it; all others are handed it."""
 MILLISECONDS_PER_SECOND = 1_000
 MILLISECONDS_PER_MINUTE = 60_000
+MILLISECONDS_PER_HOUR = 3_600_000
 MILLISECONDS_PER_DAY = 86_400_000
 
 
@@ -35,9 +36,26 @@ def period_of(now_ms: int, zone: tzinfo) -> str:
 
 def periods_from(period: str, number: int) -> list[str]:
     """List a period and those after it, `number` in all: 2026-12, 2027-01 and so on."""
-    year, month = map(int, period.split("-"))
-    months = range(12 * year + month - 1, 12 * year + month - 1 + number)
-    return [f"{months_since // 12:04}-{months_since % 12 + 1:02}" for months_since in months]
+    first = _months_of(period)
+    return [_period_at(months) for months in range(first, first + number)]
+
+
+def periods_until(period: str, number: int) -> list[str]:
+    """List a period and those before it, `number` in all: 2027-01, 2026-12 and so on."""
+    last = _months_of(period)
+    return [_period_at(months) for months in range(last, last - number, -1)]
+
+
+def days_until(day: str, number: int) -> list[str]:
+    """List the days that end with one, `number` in all, the earliest first."""
+    last = date.fromisoformat(day)
+    return [(last - timedelta(days=back)).isoformat() for back in reversed(range(number))]
+
+
+def day_start_ms(day: str, zone: tzinfo) -> int:
+    """Tell the instant at which a day begins in `zone`."""
+    start = datetime.combine(date.fromisoformat(day), datetime.min.time(), zone)
+    return round(start.timestamp()) * MILLISECONDS_PER_SECOND
 
 
 def earliest_ms(period: str) -> int:
@@ -55,6 +73,15 @@ def seconds_until(instant_ms: int, now_ms: int) -> int:
 def iso_time(instant_ms: int) -> str:
     """Write an instant as ISO 8601 in UTC, to the second: 2026-02-28T23:59:00Z."""
     return _local(instant_ms, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _months_of(period: str) -> int:
+    year, month = map(int, period.split("-"))
+    return 12 * year + month - 1
+
+
+def _period_at(months: int) -> str:
+    return f"{months // 12:04}-{months % 12 + 1:02}"
 
 
 def _local(instant_ms: int, zone: tzinfo) -> datetime:

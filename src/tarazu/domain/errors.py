@@ -94,6 +94,11 @@ class Refusal(Struct, frozen=True, kw_only=True):
     details: NoDetails | ExhaustedDetails | RateLimitDetails = NoDetails()
     retry_after_s: int | None = None
 
+    @property
+    def kind(self) -> ErrorKind:
+        """The row of the table."""
+        return self.error.value
+
 
 class RefusedError(Exception):
     """Carries a refusal to where it is answered."""

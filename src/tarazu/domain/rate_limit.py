@@ -45,14 +45,19 @@ def take_place(window: Window) -> Window:
 
 def binding_limit(account: Account, key: Key, offer: Offer, now_ms: int) -> RateLimit:
     """Tell which of the account's and the key's limits leaves less room now; the account's on a tie."""
-    minute = minute_of(now_ms)
-    limits = [_limit(Scope.ACCOUNT, in_minute(account.window, minute), offer.requests_per_minute)]
+    limits = [account_limit(account, offer, now_ms)]
     if key.limit_per_minute is not None:
-        limits.append(_limit(Scope.KEY, in_minute(key.window, minute), key.limit_per_minute))
+        limits.append(_limit(Scope.KEY, key.window, key.limit_per_minute, now_ms))
     return min(limits, key=lambda limit: limit.remaining)
 
 
-def _limit(scope: Scope, window: Window, limit_per_minute: int) -> RateLimit:
+def account_limit(account: Account, offer: Offer, now_ms: int) -> RateLimit:
+    """Tell how much room the account's own limit leaves now, over all its keys."""
+    return _limit(Scope.ACCOUNT, account.window, offer.requests_per_minute, now_ms)
+
+
+def _limit(scope: Scope, last: Window, limit_per_minute: int, now_ms: int) -> RateLimit:
+    window = in_minute(last, minute_of(now_ms))
     return RateLimit(
         scope=scope,
         limit_per_minute=limit_per_minute,

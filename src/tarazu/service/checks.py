@@ -8,13 +8,15 @@ from tarazu.service.provisioning_errors import ProvisioningError
 NAME_LENGTH_MAX = 200
 HISTORY_LENGTH = 50
 HISTORY_LENGTH_MAX = 1_000
-"""Changes of a balance on one page: unless another number is asked for, and at most."""
+"""Changes of a balance, accounts, keys or acts on one page: unless another number is asked for, and at most."""
+LIMIT_PER_MINUTE_MAX = 10**9
 EXPIRY_S_MAX = 36_500 * 86_400
 """A hundred years: what lasts longer is meant to last for ever."""
 
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
+_PERIOD = re.compile(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -28,7 +30,7 @@ def checked_text(what: str, text: str, length_max: int) -> str:
     printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
     if not trimmed or len(trimmed) > length_max or not printable:
         raise ProvisioningError(
-            "The {what} must be 1 to {length_max} printable characters.", what=what, length_max=length_max
+            "The {what} must be 1 to {length_max} printable characters.", member=what, what=what, length_max=length_max
         )
     return trimmed
 
@@ -41,7 +43,9 @@ def checked_email(email: str) -> str:
     """
     trimmed = email.strip().lower()
     if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None or not trimmed.isprintable():
-        raise ProvisioningError("{email!r} is no email address. Write one as in ada@example.com.", email=email)
+        raise ProvisioningError(
+            "{email!r} is no email address. Write one as in ada@example.com.", member="email", email=email
+        )
     return trimmed
 
 
@@ -52,19 +56,38 @@ def checked_length(length: int) -> int:
         ProvisioningError: it is out of bounds.
     """
     if not 1 <= length <= HISTORY_LENGTH_MAX:
-        raise ProvisioningError("The limit must be 1 to {most}, not {length}.", most=HISTORY_LENGTH_MAX, length=length)
+        raise ProvisioningError(
+            "The limit must be 1 to {most}, not {length}.", member="limit", most=HISTORY_LENGTH_MAX, length=length
+        )
     return length
 
 
-def at_least_one(what: str, number: int | None) -> int | None:
+def checked_period(period: str) -> str:
+    """Let a month, YYYY-MM, pass.
+
+    Raises:
+        ProvisioningError: it is none.
+    """
+    if _PERIOD.fullmatch(period) is None:
+        raise ProvisioningError("{period!r} is no month. Write one as in 2026-02.", member="period", period=period)
+    return period
+
+
+def checked_count(what: str, number: int | None, *, member: str, least: int = 1, most: int) -> int | None:
     """Let a number pass, or None.
 
     Raises:
-        ProvisioningError: it is below 1.
+        ProvisioningError: it is out of bounds.
     """
-    if number is not None and number < 1:
-        raise ProvisioningError("The {what} must be at least 1, not {number}.", what=what, number=number)
-    return number
+    if number is None or least <= number <= most:
+        return number
+    if number < least:
+        raise ProvisioningError(
+            "The {what} must be at least {least}, not {number}.", member=member, what=what, least=least, number=number
+        )
+    raise ProvisioningError(
+        "The {what} must be at most {most}, not {number}.", member=member, what=what, most=most, number=number
+    )
 
 
 def checked_expiry(now_ms: int, lasts_s: int | None) -> int | None:
@@ -73,11 +96,5 @@ def checked_expiry(now_ms: int, lasts_s: int | None) -> int | None:
     Raises:
         ProvisioningError: it is below 1, or above EXPIRY_S_MAX.
     """
-    if lasts_s is None:
-        return None
-    at_least_one("expiry", lasts_s)
-    if lasts_s > EXPIRY_S_MAX:
-        raise ProvisioningError(
-            "The expiry must be at most {most} seconds, not {number}.", most=EXPIRY_S_MAX, number=lasts_s
-        )
-    return now_ms + lasts_s * MILLISECONDS_PER_SECOND
+    checked_count("expiry", lasts_s, member="expires_in_s", most=EXPIRY_S_MAX)
+    return None if lasts_s is None else now_ms + lasts_s * MILLISECONDS_PER_SECOND

@@ -42,7 +42,7 @@ def checked_amount(credits_: int, *, least: int) -> int:
             if least == 1
             else "The amount must be a whole number from {least} to {most} but 0, not {credits}."
         )
-        raise ProvisioningError(text, least=least, most=BALANCE_MAX, credits=credits_)
+        raise ProvisioningError(text, member="credits", least=least, most=BALANCE_MAX, credits=credits_)
     return credits_
 
 
@@ -96,7 +96,9 @@ def _used_otherwise(first: Topup | Adjustment) -> ProvisioningError:
         else "The reference {reference} was used before, for an adjustment of {account} by {credits:+} credits; "
         "nothing was changed. Give every payment and every correction a reference of its own."
     )
-    return ConflictError(text, reference=first.reference, credits=first.credits, account=first.account_id)
+    return ConflictError(
+        text, member="reference", reference=first.reference, credits=first.credits, account=first.account_id
+    )
 
 
 def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
@@ -107,6 +109,7 @@ def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
     if change.credits > 0 and balance + change.credits > BALANCE_MAX:
         raise ConflictError(
             "The balance may not pass {most} credits; it is {balance} now, so at most {room} credits can be given.",
+            member="credits",
             most=BALANCE_MAX,
             balance=balance,
             room=max(0, BALANCE_MAX - balance),
@@ -115,5 +118,6 @@ def _check_room(connection: Connection, change: Topup | Adjustment) -> None:
         raise ConflictError(
             "The balance may not be below zero; it is {balance} now, so at most {balance} credits can be taken. "
             "What is held for requests on their way is not in it.",
+            member="credits",
             balance=balance,
         )

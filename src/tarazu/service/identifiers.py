@@ -40,7 +40,12 @@ def new_operator_id() -> str:
 
 def new_completion_id(at_ms: int) -> str:
     """Make a completion id: `chatcmpl_`, 9 characters that sort by time, 14 random ones."""
-    return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
+    return first_completion_id(at_ms) + _random()
+
+
+def first_completion_id(at_ms: int) -> str:
+    """Tell what sorts before the ids of all completions from this instant on, and after all earlier ones."""
+    return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS)
 
 
 def new_act_id(at_ms: int) -> str:

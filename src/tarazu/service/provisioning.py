@@ -15,17 +15,19 @@ from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
-from tarazu.service.acting import account_there
 from tarazu.service.admin_token_acts import AdminTokenActs
 from tarazu.service.checks import (
+    EXPIRY_S_MAX,
     HISTORY_LENGTH,
+    LIMIT_PER_MINUTE_MAX,
     NAME_LENGTH_MAX,
-    at_least_one,
+    checked_count,
     checked_email,
     checked_expiry,
     checked_length,
     checked_text,
 )
+from tarazu.service.creating import asked_under, created_before, record_creation
 from tarazu.service.crediting import (
     REFERENCE_LENGTH_MAX,
     TEXT_LENGTH_MAX,
@@ -34,11 +36,11 @@ from tarazu.service.crediting import (
     record_adjustment,
     record_topup,
 )
+from tarazu.service.finding import AccountPage, KeyPage, accounts_page, existing_account, keys_page, no_key
 from tarazu.service.identifiers import new_account_id, new_adjustment_id, new_topup_id
 from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
 from tarazu.store.accounts import (
-    find_account_by_email,
     has_accounts,
     insert_account,
     list_accounts,
@@ -97,6 +99,32 @@ class Provisioning(PeopleActs, AdminTokenActs):
         Raises:
             ProvisioningError: bad name or email, email taken, unknown plan.
         """
+        with self._transaction() as connection:
+            return self._open_account(connection, name=name, email=email, plan=plan, status=status)
+
+    def create_account_once(
+        self, reference: str, *, name: str, email: str | None, plan: str | None, status: AccountStatus
+    ) -> tuple[Account, bool]:
+        """Open an account, once for each reference; tell also whether it was opened just now.
+
+        The same reference again, with the same values, answers with the first account as it is now.
+
+        Raises:
+            ProvisioningError: as in `create_account`; a bad reference, or one that was used with other values.
+        """
+        asked = asked_under(reference, "account", name, email, plan, status)
+        with self._transaction() as connection:
+            first = created_before(connection, asked)
+            if first is not None:
+                (account,) = self._on_this_page(connection, [existing_account(connection, first)])
+                return account, False
+            account = self._open_account(connection, name=name, email=email, plan=plan, status=status)
+            record_creation(connection, asked, account.id, account.created_at_ms)
+            return account, True
+
+    def _open_account(
+        self, connection: Connection, *, name: str, email: str | None, plan: str | None, status: AccountStatus
+    ) -> Account:
         now_ms = self._clock()
         account = Account(
             id=new_account_id(),
@@ -110,22 +138,35 @@ class Provisioning(PeopleActs, AdminTokenActs):
             window=Window(),
             created_at_ms=now_ms,
         )
-        with self._transaction() as connection:
-            if account.email is not None and find_account_by_email(connection, account.email) is not None:
-                raise ConflictError(
-                    "There is an account with the email {email} already. Give another.",
-                    hint="Or find it with: tarazu account list",
-                    email=account.email,
-                )
-            insert_account(connection, account)
-            detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
-            self._record(connection, "account.create", account.id, **detail)
+        if not insert_account(connection, account):
+            raise ConflictError(
+                "There is an account with the email {email} already. Give another.",
+                hint="Or find it with: tarazu account list",
+                member="email",
+                email=account.email,
+            )
+        detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
+        self._record(connection, "account.create", account.id, **detail)
         return account
 
     def accounts(self) -> list[Account]:
         """List all accounts as they stand in this period, oldest first."""
         with self._reading() as connection:
             return self._on_this_page(connection, list_accounts(connection))
+
+    def accounts_page(
+        self, *, search: str | None = None, limit: int = HISTORY_LENGTH, after: str | None = None
+    ) -> AccountPage:
+        """List accounts as they stand in this period, the newest first: at most `limit`, after `after` if given.
+
+        With `search` it is the one with that id or email, or else those with that text in their name or email.
+
+        Raises:
+            ProvisioningError: there is no account `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            page = accounts_page(connection, search=search, limit=limit, after=after)
+            return replace(page, accounts=tuple(self._on_this_page(connection, page.accounts)))
 
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.
@@ -134,7 +175,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [account_there(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
         return account
 
     def has_accounts(self) -> bool:
@@ -155,7 +196,8 @@ class Provisioning(PeopleActs, AdminTokenActs):
             ProvisioningError: no such account or plan.
         """
         with self._transaction() as connection:
-            before = account_there(connection, account_id)
+            lock_account(connection, account_id)
+            before = existing_account(connection, account_id)
             account = replace(
                 before,
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
@@ -186,19 +228,74 @@ class Provisioning(PeopleActs, AdminTokenActs):
         Raises:
             ProvisioningError: no such account or model, a bad name, limit or expiry.
         """
-        created_at_ms = self._clock()
         with self._transaction() as connection:
-            account_there(connection, account_id)
-            issued = _issue(
+            return self._new_key(
                 connection,
-                account_id=account_id,
-                name=checked_text("name", name, NAME_LENGTH_MAX),
-                models=self._models(models),
-                limit_per_minute=at_least_one("limit per minute", limit_per_minute),
-                created_at_ms=created_at_ms,
-                expires_at_ms=checked_expiry(created_at_ms, expires_in_s),
+                account_id,
+                name=name,
+                models=models,
+                limit_per_minute=limit_per_minute,
+                expires_in_s=expires_in_s,
             )
-            self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
+
+    def create_key_once(
+        self,
+        account_id: str,
+        reference: str,
+        *,
+        name: str,
+        models: Sequence[str] | None,
+        limit_per_minute: int | None,
+        expires_in_s: int | None,
+    ) -> tuple[Key, str | None]:
+        """Issue a key, once for each reference; with it comes the whole key if it was issued just now.
+
+        The same reference again, with the same values, answers with the first key as it is now, and None.
+
+        Raises:
+            ProvisioningError: as in `create_key`; a bad reference, or one that was used with other values.
+        """
+        asked = asked_under(reference, "key", account_id, name, models, limit_per_minute, expires_in_s)
+        with self._transaction() as connection:
+            existing_account(connection, account_id)
+            first = created_before(connection, asked)
+            if first is not None:
+                return _key(connection, first, account_id), None
+            issued = self._new_key(
+                connection,
+                account_id,
+                name=name,
+                models=models,
+                limit_per_minute=limit_per_minute,
+                expires_in_s=expires_in_s,
+            )
+            record_creation(connection, asked, issued.key.id, issued.key.created_at_ms)
+            return issued.key, issued.secret
+
+    def _new_key(
+        self,
+        connection: Connection,
+        account_id: str,
+        *,
+        name: str,
+        models: Sequence[str] | None,
+        limit_per_minute: int | None,
+        expires_in_s: int | None,
+    ) -> IssuedKey:
+        created_at_ms = self._clock()
+        existing_account(connection, account_id)
+        issued = _issue(
+            connection,
+            account_id=account_id,
+            name=checked_text("name", name, NAME_LENGTH_MAX),
+            models=self._models(models),
+            limit_per_minute=checked_count(
+                "limit per minute", limit_per_minute, member="limit_per_minute", most=LIMIT_PER_MINUTE_MAX
+            ),
+            created_at_ms=created_at_ms,
+            expires_at_ms=checked_expiry(created_at_ms, expires_in_s),
+        )
+        self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
         return issued
 
     def keys(self, account_id: str) -> list[Key]:
@@ -208,8 +305,17 @@ class Provisioning(PeopleActs, AdminTokenActs):
             ProvisioningError: there is no such account.
         """
         with self._reading() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             return list_keys(connection, account_id)
+
+    def keys_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
+        """List the keys of an account, the newest first: at most `limit`, after the key `after` if given.
+
+        Raises:
+            ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            return keys_page(connection, account_id, limit=limit, after=after)
 
     def key(self, key_id: str) -> Key:
         """Show one key.
@@ -239,8 +345,9 @@ class Provisioning(PeopleActs, AdminTokenActs):
         Where an account is given the key must be one of it.
 
         Raises:
-            ProvisioningError: there is no such key, or it has ended.
+            ProvisioningError: there is no such key, it has ended, or the time is too long.
         """
+        checked_count("time of grace", grace_s, member="grace_s", least=0, most=EXPIRY_S_MAX)
         now = self._clock()
         with self._transaction() as connection:
             old = _lock_key(connection, key_id, account_id)
@@ -285,7 +392,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_topup(connection, topup)
             if is_new:
                 detail = {"credits": topup.credits, "reference": topup.reference}
@@ -313,7 +420,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             created_at_ms=self._clock(),
         )
         with self._transaction() as connection:
-            account_there(connection, account_id)
+            existing_account(connection, account_id)
             recorded, is_new = record_adjustment(connection, adjustment)
             if is_new:
                 detail = {"credits": adjustment.credits, "reason": adjustment.reason}
@@ -330,7 +437,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         """
         checked_length(limit)
         with self._reading() as connection:
-            (account,) = self._on_this_page(connection, [account_there(connection, account_id)])
+            (account,) = self._on_this_page(connection, [existing_account(connection, account_id)])
             try:
                 found = credit_changes(connection, account_id, limit=limit + 1, before=before)
             except LookupError:
@@ -349,7 +456,9 @@ class Provisioning(PeopleActs, AdminTokenActs):
             ProvisioningError: `retry_after_s` is out of bounds.
         """
         if not 1 <= retry_after_s <= RETRY_AFTER_S_MAX:
-            raise ProvisioningError("The retry time must be 1 to {most} seconds.", most=RETRY_AFTER_S_MAX)
+            raise ProvisioningError(
+                "The retry time must be 1 to {most} seconds.", member="retry_after_s", most=RETRY_AFTER_S_MAX
+            )
         return self._switch(Intake(stopped=True, retry_after_s=retry_after_s), "intake.stop")
 
     def resume_intake(self) -> Intake:
@@ -370,7 +479,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         checked_length(limit)
         with self._reading() as connection:
             if account_id is not None:
-                account_there(connection, account_id)
+                existing_account(connection, account_id)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
 
@@ -387,6 +496,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
         if plan is not None and plan not in self._catalogue.plans:
             raise ProvisioningError(
                 "There is no plan {plan!r}. Plans: {plans}.",
+                member="plan",
                 plan=plan,
                 plans=", ".join(self._catalogue.plans) or "none",
             )
@@ -396,15 +506,16 @@ class Provisioning(PeopleActs, AdminTokenActs):
         if models is None:
             return None
         if not models:
-            raise ProvisioningError("A list of models must name at least one.")
+            raise ProvisioningError("A list of models must name at least one.", member="models")
         for model_id in models:
             if model_id != ANY_MODEL and model_id not in self._catalogue.models:
                 raise ProvisioningError(
                     "There is no model {model!r}. Models: {models}.",
+                    member="models",
                     model=model_id,
                     models=", ".join(self._catalogue.models),
                 )
-        return tuple(models)
+        return tuple(dict.fromkeys(models))
 
 
 def _issue(
@@ -437,7 +548,7 @@ def _issue(
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
     key = find_key(connection, key_id)
     if key is None or account_id not in (None, key.account_id):
-        raise NotThereError("There is no key {key!r}.", hint="List them with: tarazu key list ACCOUNT", key=key_id)
+        raise no_key(key_id)
     return key
 
 

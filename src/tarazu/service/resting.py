@@ -6,15 +6,14 @@ from contextlib import suppress
 
 import structlog
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tarazu.backends.health import Rest
 from tarazu.backends.pool import Pool
-from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.backend_rests import BackendRest, read_rests, write_rests
-from tarazu.store.engine import transaction
+from tarazu.store.backend_rests import BackendRest, write_rests
 from tarazu.store.ledger import Ledger
 
 WRITE_PAUSE_S = 1.0
@@ -57,16 +56,6 @@ async def tell_rests(ledger: Ledger, pools: Mapping[str, Pool], changed: asyncio
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(first_end_s):
                     await changed.wait()
-
-
-def told_rests(engine: Engine, clock: Clock) -> list[BackendRest]:
-    """Read which backends rest now, in all processes.
-
-    Raises:
-        BooksUnavailableError: the books cannot be read.
-    """
-    with transaction(engine, read_only=True) as connection:
-        return read_rests(connection, clock())
 
 
 def _resting(pools: Mapping[str, Pool], now_s: float) -> list[RestingBackend]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tarazu.backends.http_client import HttpClient
 from tarazu.domain.calendar import Clock
+from tarazu.service.auditing import Auditor
 from tarazu.service.back_office import BackOffice
 from tarazu.service.books import open_books
 from tarazu.service.broadcast import Channel, follow
@@ -61,6 +62,7 @@ class Service:
         self.pools.adopt(configuration.catalogue, setup.local_addresses)
         self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
         self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)
+        self.auditor = Auditor(self._engine, self.clock)
         self._passwords = Passwords()
         self.signing_in = SigningIn(self.back_office, self._passwords, self.clock)
         self.completions = Completions(

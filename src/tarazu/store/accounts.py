@@ -1,20 +1,25 @@
 """Accounts in the books: make, find, change."""
 
-from sqlalchemy import Connection, insert, select, update
+from typing import Any
+
+from sqlalchemy import Connection, Select, or_, select, tuple_, update
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
+from tarazu.store.upsert import insert_into
 
 
 class BalanceError(Exception):
     """The balance has no room for the change: it would be below zero or above BALANCE_MAX."""
 
 
-def insert_account(connection: Connection, account: Account) -> None:
-    """Add an account; its id and email must be new."""
-    connection.execute(insert(accounts).values(account_row(account)))
+def insert_account(connection: Connection, account: Account) -> bool:
+    """Add an account, whose id must be new; False where another one has the email."""
+    new = insert_into(connection, accounts).values(account_row(account))
+    inserted = new.on_conflict_do_nothing(index_elements=[accounts.c.email]).returning(accounts.c.id)
+    return connection.execute(inserted).first() is not None
 
 
 def find_account(connection: Connection, account_id: str) -> Account | None:
@@ -39,6 +44,32 @@ def list_accounts(connection: Connection) -> list[Account]:
     """Read all accounts, oldest first."""
     query = select_accounts().order_by(accounts.c.created_at_ms, accounts.c.id)
     return [account_of(row) for row in connection.execute(query)]
+
+
+def newest_accounts(connection: Connection, *, limit: int, after: str | None = None) -> list[Account]:
+    """Read accounts, the newest first, at most `limit`; those that come after the account `after`, if given.
+
+    Raises:
+        LookupError: there is no account `after`.
+    """
+    return _newest(connection, select_accounts(), limit, after)
+
+
+def search_accounts(connection: Connection, text: str, *, limit: int, after: str | None = None) -> list[Account]:
+    """Read the accounts that a text may mean, the newest first; paged as `newest_accounts` is.
+
+    That is the one with this id or this email; where there is none, all that have the text in their name or email.
+    Capitals make no difference, beyond the letters of English only where the database knows them.
+
+    Raises:
+        LookupError: there is no account `after`.
+    """
+    exact = connection.execute(select_accounts().where(accounts.c.id == text)).first()
+    exact = exact or connection.execute(select_accounts().where(accounts.c.email == text.lower())).first()
+    if exact is not None:
+        return [] if after is not None else [account_of(exact)]
+    has_it = or_(accounts.c.name.icontains(text, autoescape=True), accounts.c.email.icontains(text, autoescape=True))
+    return _newest(connection, select_accounts().where(has_it), limit, after)
 
 
 def has_accounts(connection: Connection) -> bool:
@@ -67,3 +98,13 @@ def add_to_balance(connection: Connection, account_id: str, credits_: int) -> No
     statement = update(accounts).where(accounts.c.id == account_id, has_room).values(balance=changed)
     if connection.execute(statement).rowcount != 1:
         raise BalanceError
+
+
+def _newest(connection: Connection, query: Select[Any], limit: int, after: str | None) -> list[Account]:
+    if after is not None:
+        then = connection.execute(select(accounts.c.created_at_ms).where(accounts.c.id == after)).scalar_one_or_none()
+        if then is None:
+            raise LookupError(after)
+        query = query.where(tuple_(accounts.c.created_at_ms, accounts.c.id) < (then, after))
+    query = query.order_by(accounts.c.created_at_ms.desc(), accounts.c.id.desc()).limit(limit)
+    return [account_of(row) for row in connection.execute(query)]

@@ -5,4 +5,4 @@ MIGRATION_LOCK = 0x7472_617A
 SWEEP_LOCK = 0x7472_7377
 """A sweep holds it."""
 REFERENCE_LOCKS = 0x7472_7265
-"""The first half of the locks on references of top-ups and adjustments; the second is the reference's hash."""
+"""The first half of the locks on references, of credits and of creations; the second is the reference's hash."""

@@ -1,6 +1,6 @@
 """Keys in the books: add, find, end."""
 
-from sqlalchemy import Connection, insert, or_, update
+from sqlalchemy import Connection, insert, or_, select, tuple_, update
 
 from tarazu.domain.accounts import Key
 from tarazu.store.rows import key_of, key_row, select_keys
@@ -21,6 +21,24 @@ def find_key(connection: Connection, key_id: str) -> Key | None:
 def list_keys(connection: Connection, account_id: str) -> list[Key]:
     """Read all keys of an account, also those that have ended, oldest first."""
     query = select_keys().where(keys.c.account_id == account_id).order_by(keys.c.created_at_ms, keys.c.id)
+    return [key_of(row) for row in connection.execute(query)]
+
+
+def newest_keys(connection: Connection, account_id: str, *, limit: int, after: str | None = None) -> list[Key]:
+    """Read an account's keys, the newest first, at most `limit`; those that come after the key `after`, if given.
+
+    Raises:
+        LookupError: the account has no key `after`.
+    """
+    query = select_keys().where(keys.c.account_id == account_id)
+    if after is not None:
+        then = connection.execute(
+            select(keys.c.created_at_ms).where(keys.c.id == after, keys.c.account_id == account_id)
+        ).scalar_one_or_none()
+        if then is None:
+            raise LookupError(after)
+        query = query.where(tuple_(keys.c.created_at_ms, keys.c.id) < (then, after))
+    query = query.order_by(keys.c.created_at_ms.desc(), keys.c.id.desc()).limit(limit)
     return [key_of(row) for row in connection.execute(query)]
 
 

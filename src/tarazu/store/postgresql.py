@@ -26,6 +26,8 @@ By PostgreSQL's default of 4, made for turning disks, it would rather read table
 """
 POOL_TIMEOUT_S = 5
 LEAST_VERSION = 150_000
+SORTS_BY_BYTES = "SELECT 'a' > 'B'"
+"""True where texts are not sorted as in a dictionary: the ids that tell a time would not be in its order there."""
 TEMPORARY = "pg_temp"
 """The schema of a connection's own tables."""
 
@@ -79,6 +81,12 @@ def _guard(connection: Any, _record: object) -> None:
                     f"PostgreSQL runs with {setting} = {value}, so a crash could lose or corrupt the books. "
                     f"Set {setting} = on."
                 )
+        (value,) = cursor.execute(SORTS_BY_BYTES).fetchone()
+        if not value:
+            raise BooksUnavailableError(
+                "The database sorts texts by the rules of a language. "
+                "Make one with LC_COLLATE 'C', as docs/postgresql.md shows, and move the books there."
+            )
     connection.rollback()
 
 

@@ -1,4 +1,4 @@
-"""References of top-ups and adjustments: one namespace over both, so that what is sent twice counts once."""
+"""References, by which what is sent twice counts once: one namespace over top-ups and adjustments, one of creations."""
 
 from sqlalchemy import Connection, func, select
 

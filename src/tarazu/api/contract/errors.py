@@ -1,14 +1,17 @@
 """What each error of the table means and what to do about it, and the responses that are made from that."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from tarazu.api.contract.headers import headers_of
 from tarazu.api.contract.schemas import reference
-from tarazu.api.contract.structure import Example, MediaType, Response, Schema
-from tarazu.api.envelope import JSON, error_body
+from tarazu.api.contract.structure import Example, MediaType, Reference, Response, Schema
+from tarazu.api.envelope import JSON, AnyRefusal, error_body, kind_body
 from tarazu.api.objects import DomainErrorEnvelope, PlainErrorEnvelope
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
 from tarazu.domain.prompt import INPUT_CHARACTERS_MAX, read_chat_request
@@ -20,7 +23,12 @@ class ErrorNote(Struct, frozen=True, kw_only=True):
     cause: str
     remedy: str
     details: type[Struct] | None = None
-    refusals: dict[str, Refusal] = {}
+    refusals: Mapping[str, AnyRefusal] = {}
+
+
+Kind = TypeVar("Kind", bound=Enum)
+"""A table of errors: each member's value is an ErrorKind."""
+Notes = Mapping[Kind, ErrorNote]
 
 
 def _refused(body: bytes) -> Refusal:
@@ -139,57 +147,69 @@ NOTES = {
 
 def error_responses(errors: Collection[Error], *, counts_requests: bool = False) -> dict[str, Response]:
     """Make the responses for the errors that an operation can answer with, one for each status."""
-    by_status: dict[int, list[Error]] = {}
-    for error in Error:  # in the order of the table
+    return responses_to(errors, NOTES, partial(headers_of, counts_requests=counts_requests))
+
+
+def responses_to(
+    errors: Collection[Kind], notes: Notes[Kind], headers: Callable[[int], dict[str, Reference]]
+) -> dict[str, Response]:
+    """Make the responses for errors of any table, one for each status; `headers` tells what a status carries."""
+    by_status: dict[int, list[Kind]] = {}
+    for error in notes:  # in the order of the table
         if error in errors:
             by_status.setdefault(error.value.status, []).append(error)
     return {
         str(status): Response(
-            description="\n".join(f"{_label(error)}: {NOTES[error].cause}" for error in of_status),
-            headers=headers_of(status, counts_requests=counts_requests),
-            content={JSON: MediaType(_one_of(of_status), _examples(of_status))},
+            description="\n".join(f"{_label(error)}: {notes[error].cause}" for error in of_status),
+            headers=headers(status),
+            content={JSON: MediaType(_one_of(of_status, notes), _examples(of_status, notes))},
         )
         for status, of_status in sorted(by_status.items())
     }
 
 
-def errors_table() -> str:
+def errors_table(notes: Notes[Kind]) -> str:
     """Write the reference as a table in CommonMark."""
     rows = [
-        f"| {error.value.status} | {_label(error)} | {note.cause} | {note.remedy} |" for error, note in NOTES.items()
+        f"| {error.value.status} | {_label(error)} | {note.cause} | {note.remedy} |" for error, note in notes.items()
     ]
     return "\n".join(["| Status | `error.code` | Cause | Remedy |", "|---|---|---|---|", *rows])
 
 
-def body_example(error: Error, name: str | None = None) -> str:
+def body_example(error: Kind, notes: Notes[Kind], name: str | None = None) -> str:
     """Write the body that an error is answered with, as it is read best: its named example, or its usual one."""
-    refusal = Refusal(error=error) if name is None else NOTES[error].refusals[name]
-    return msgspec.json.format(msgspec.json.encode(error_body(refusal)), indent=2).decode()
+    body = kind_body(error.value) if name is None else error_body(notes[error].refusals[name])
+    return msgspec.json.format(msgspec.json.encode(body), indent=2).decode()
 
 
-def _label(error: Error) -> str:
+def _label(error: Enum) -> str:
     return "plain text" if error.value.code is None else f"`{error.value.code}`"
 
 
-def _one_of(errors: list[Error]) -> Schema:
-    schemas = [_schema(error) for error in errors]
+def _one_of(errors: list[Kind], notes: Notes[Kind]) -> Schema:
+    schemas = [_schema(error, notes[error].details) for error in errors]
     return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
 
 
-def _schema(error: Error) -> Schema:
+def _schema(error: Enum, details: type[Struct] | None) -> Schema:
     if error.value.code is None:
         return reference(PlainErrorEnvelope.__name__)
     members: dict[str, Schema] = {"code": {"const": error.value.code}}
-    details = NOTES[error].details
     if details is not None:
         members["details"] = reference(details.__name__)
     envelope = reference(DomainErrorEnvelope.__name__)
     return {"allOf": [envelope, {"properties": {"error": {"properties": members}}}]}
 
 
-def _examples(errors: list[Error]) -> dict[str, Example]:
+def _examples(errors: list[Kind], notes: Notes[Kind]) -> dict[str, Example]:
     return {
-        name: Example(error.value.code or name.replace("_", " ").capitalize(), msgspec.to_builtins(error_body(refusal)))
+        name: Example(error.value.code or name.replace("_", " ").capitalize(), msgspec.to_builtins(body))
         for error in errors
-        for name, refusal in (NOTES[error].refusals or {error.name.lower(): Refusal(error=error)}).items()
+        for name, body in _bodies(error, notes[error]).items()
     }
+
+
+def _bodies(error: Enum, note: ErrorNote) -> dict[str, Struct]:
+    if not note.refusals:
+        return {error.name.lower(): kind_body(error.value)}
+    return {name: error_body(refusal) for name, refusal in note.refusals.items()}

@@ -67,7 +67,7 @@ def paths(base_url: str) -> dict[str, PathItem]:
         "/models": PathItem(get=_list_models(base_url)),
         "/models/{model_id}": PathItem(get=_retrieve_model(base_url)),
         "/usage": PathItem(get=_get_usage(base_url)),
-        "/openapi.json": PathItem(get=_get_contract(base_url)),
+        "/openapi.json": PathItem(get=get_contract(base_url)),
     }
 
 
@@ -161,7 +161,8 @@ def _get_usage(base_url: str) -> Operation:
     )
 
 
-def _get_contract(base_url: str) -> Operation:
+def get_contract(base_url: str) -> Operation:
+    """Make the operation by which the document itself is read."""
     schema: Schema = {
         "type": "object",
         "properties": {

@@ -28,10 +28,10 @@ def reference(name: str) -> Schema:
 def answer_schemas() -> dict[str, Schema]:
     """Make the schemas of all objects that an answer may hold, by name."""
     _, schemas = msgspec.json.schema_components(ANSWERS, ref_template=TEMPLATE)
-    return {name: _always_whole(schema) for name, schema in schemas.items()}
+    return {name: always_whole(schema) for name, schema in schemas.items()}
 
 
-def _always_whole(schema: Schema) -> Schema:
+def always_whole(schema: Schema) -> Schema:
     """Say that every member is always there: what has a default in the code is sent like the rest.
 
     A member that has only one value says so with `const`. Further members may come, so none are ruled out.

@@ -85,7 +85,7 @@ class Response(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Parameter(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of the path, or a header."""
+    """A part of the path or of the query, or a header."""
 
     name: str
     location: str = field(name="in")
@@ -129,11 +129,13 @@ class PathItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The methods of one path."""
 
     get: Operation | None = None
+    put: Operation | None = None
     post: Operation | None = None
+    patch: Operation | None = None
 
     def operations(self) -> dict[str, Operation]:
         """List the operations by method, in capital letters."""
-        methods = {"GET": self.get, "POST": self.post}
+        methods = {"GET": self.get, "PUT": self.put, "POST": self.post, "PATCH": self.patch}
         return {method: operation for method, operation in methods.items() if operation is not None}
 
 

@@ -4,6 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 API_PATH = "/api/v1"
+ADMIN_API_PATH = "/api/admin/v1"
 PANEL_PATH = "/panel"
 ADMIN_PATH = "/admin"
 

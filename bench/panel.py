@@ -1,0 +1,145 @@
+"""Time what the pages read in books of a million requests, against the same pages in books of a thousand.
+
+    python -m bench.panel
+    python -m bench.panel --requests 100000
+
+The million are once of one account, and once of 10,000. All books are looked at in turn, several times over, so that
+what else the machine does meets all alike. Before that each is audited: a difference ends the run.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+
+from bench import books
+from bench.figures import machine, percentile, table
+from tarazu.cli.clock import system_clock
+from tarazu.service.auditing import audit_books
+from tarazu.service.reports import history, history_entry, key_list, overview
+from tarazu.service.shop_report import shop_report
+from tarazu.store.engine import open_engine, transaction
+from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
+from tests.support.values import make_catalogue, make_plan
+
+CATALOGUE = make_catalogue(plans=[make_plan("bench", 10**9)])
+ZONE = CATALOGUE.zone
+ACCOUNT = books.account_id(0)
+NOW_MS = books.Size().end_ms - 1
+"""All books end at the same instant."""
+
+
+class Size(Struct, frozen=True, kw_only=True):
+    """How much is measured: each page `rounds` times, in small books, and in large ones of one or many accounts."""
+
+    small: int = 1_000
+    large: int = 1_000_000
+    accounts: int = 10_000
+    rounds: int = 100
+
+    def shapes(self) -> dict[str, books.Size]:
+        """Name the books, the small ones first."""
+        of_small = books.Size(requests=self.small, accounts=1)
+        of_one = replace(of_small, requests=self.large)
+        return {
+            f"{self.small:,} requests": of_small,
+            f"{self.large:,} of one account": of_one,
+            f"{self.large:,} of {self.accounts:,} accounts": replace(of_one, accounts=self.accounts),
+        }
+
+
+class BooksDifferError(Exception):
+    """The books do not balance, so what is read from them means nothing."""
+
+
+def _newest_id(connection: Connection) -> str:
+    return history(connection, ACCOUNT, ZONE, NOW_MS, limit=1).entries[0].id
+
+
+PAGES: Mapping[str, Callable[[Connection], object]] = {
+    "overview": lambda connection: overview(connection, ACCOUNT, CATALOGUE, NOW_MS),
+    "history": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS),
+    "history of the first month": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS, month="2026-04"),
+    "one request": lambda connection: history_entry(connection, ACCOUNT, _newest_id(connection)),
+    "keys": lambda connection: key_list(connection, ACCOUNT, NOW_MS),
+    "the shop at a glance": lambda connection: shop_report(connection, ZONE, NOW_MS),
+}
+
+
+def run(stores: Mapping[str, Store], folder: Path, size: Size) -> str:
+    """Measure all pages; answer with the report.
+
+    Raises:
+        BooksDifferError: some books do not balance.
+    """
+    shapes = size.shapes()
+    took_s: dict[tuple[str, str, str], list[float]] = {}
+    with ExitStack() as stack:
+        engines: dict[tuple[str, str], Engine] = {}
+        for number, (name, shape) in enumerate(product(stores, shapes)):
+            engines[name, shape] = _filled(stores[name], folder / str(number), shapes[shape])
+            stack.callback(engines[name, shape].dispose)
+        for _ in range(size.rounds + 1):  # the first of them makes the statements, and does not count
+            for page, (name, shape) in product(PAGES, engines):
+                took_s.setdefault((page, name, shape), []).append(_measure(engines[name, shape], PAGES[page]))
+    return _report({cell: taken[1:] for cell, taken in took_s.items()}, list(stores), list(shapes), size)
+
+
+def _filled(store: Store, folder: Path, size: books.Size) -> Engine:
+    folder.mkdir()
+    engine = open_engine(store.new_books(folder))
+    books.fill(engine, size)
+    if differences := audit_books(engine, system_clock).differences:
+        raise BooksDifferError(f"The books do not balance: {differences}")
+    return engine
+
+
+def _measure(engine: Engine, page: Callable[[Connection], object]) -> float:
+    """Look at a page as the back office does, in a transaction of its own."""
+    began_s = time.perf_counter()
+    with transaction(engine, read_only=True) as connection:
+        page(connection)
+    return time.perf_counter() - began_s
+
+
+def _report(
+    took_s: Mapping[tuple[str, str, str], Sequence[float]], stores: Sequence[str], shapes: Sequence[str], size: Size
+) -> str:
+    columns = [f"{shape}: {figure}" for shape in shapes for figure in ("p50 ms", "p99 ms")]
+    head = ("page", "store", *columns, "one account / small", "many accounts / small")
+
+    def rows() -> Iterator[Sequence[str]]:
+        for page, store in product(PAGES, stores):
+            of_shapes = [took_s[page, store, shape] for shape in shapes]
+            small_s, *large_s = (percentile(taken, 50) for taken in of_shapes)
+            figures = [f"{percentile(taken, at) * 1_000:.1f}" for taken in of_shapes for at in (50, 99)]
+            yield page, store, *figures, *(f"{each_s / small_s:.1f}" for each_s in large_s)
+
+    conditions = f"{machine()}. Each page {size.rounds} times. The machine's load at the end: {os.getloadavg()[1]:.1f}."
+    return "\n\n".join((conditions, table(head, rows())))
+
+
+def main() -> None:
+    """Measure as the arguments say; print the report."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.panel", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--requests", type=int, default=Size().large)
+    parser.add_argument("--rounds", type=int, default=Size().rounds)
+    arguments = parser.parse_args()
+    with TemporaryDirectory(prefix="tarazu-bench-") as name, postgresql_server(Path(name)) as url:
+        folder = Path(name)
+        stores: dict[str, Store] = {"sqlite": SqliteStore(folder), "postgresql": PostgresqlStore(url)}
+        print(run(stores, folder, Size(large=arguments.requests, rounds=arguments.rounds)))
+
+
+if __name__ == "__main__":
+    main()

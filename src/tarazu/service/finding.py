@@ -1,0 +1,82 @@
+"""Find the accounts and keys that an act or a page is about, or say that they are not there."""
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from tarazu.domain.accounts import Account, Key
+from tarazu.service.checks import checked_length
+from tarazu.service.provisioning_errors import NotThereError
+from tarazu.store.accounts import find_account, newest_accounts, search_accounts
+from tarazu.store.keys import newest_keys
+
+
+class AccountPage(Struct, frozen=True, kw_only=True):
+    """Accounts, the newest first; `more` when others follow the last one."""
+
+    accounts: tuple[Account, ...]
+    more: bool
+
+
+class KeyPage(Struct, frozen=True, kw_only=True):
+    """Keys of an account, the newest first; `more` when others follow the last one."""
+
+    keys: tuple[Key, ...]
+    more: bool
+
+
+def existing_account(connection: Connection, account_id: str) -> Account:
+    """Read an account.
+
+    Raises:
+        ProvisioningError: there is none with this id.
+    """
+    account = find_account(connection, account_id)
+    if account is None:
+        raise _no_account(account_id)
+    return account
+
+
+def accounts_page(connection: Connection, *, search: str | None, limit: int, after: str | None) -> AccountPage:
+    """Find accounts, all or those that a text may mean: at most `limit`, after the account `after` if given.
+
+    Each is as it is in the books, on whatever page that is.
+
+    Raises:
+        ProvisioningError: there is no account `after`, or `limit` is out of bounds.
+    """
+    checked_length(limit)
+    text = (search or "").strip()
+    try:
+        if text:
+            found = search_accounts(connection, text, limit=limit + 1, after=after)
+        else:
+            found = newest_accounts(connection, limit=limit + 1, after=after)
+    except LookupError:
+        raise _no_account(after) from None
+    return AccountPage(accounts=tuple(found[:limit]), more=len(found) > limit)
+
+
+def keys_page(connection: Connection, account_id: str, *, limit: int, after: str | None) -> KeyPage:
+    """Find the keys of an account, also those that have ended: at most `limit`, after the key `after` if given.
+
+    Raises:
+        ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+    """
+    checked_length(limit)
+    existing_account(connection, account_id)
+    try:
+        found = newest_keys(connection, account_id, limit=limit + 1, after=after)
+    except LookupError:
+        raise no_key(after) from None
+    return KeyPage(keys=tuple(found[:limit]), more=len(found) > limit)
+
+
+def no_key(key_id: str | None) -> NotThereError:
+    """Say that there is no such key, or none in that account."""
+    return NotThereError("There is no key {key!r}.", hint="List them with: tarazu key list ACCOUNT", key=key_id)
+
+
+def _no_account(account_id: str | None) -> NotThereError:
+    return NotThereError(
+        "There is no account {account!r}.", hint="List them with: tarazu account list", account=account_id
+    )

@@ -1,0 +1,282 @@
+"""What people see of an account: its overview, its keys, its requests. Read in whatever transaction is handed in.
+
+An overview is read from the daily usage, and a page of history by its index: neither takes longer as the books grow.
+"""
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from enum import StrEnum
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from tarazu.domain.accounts import Account, Key, KeyState
+from tarazu.domain.calendar import (
+    MILLISECONDS_PER_MINUTE,
+    day_of,
+    day_start_ms,
+    days_until,
+    period_of,
+    periods_from,
+    periods_until,
+)
+from tarazu.domain.catalogue import Catalogue, Plan
+from tarazu.domain.credits import RequestState, Source, quota_limit, quota_remaining
+from tarazu.domain.rate_limit import RateLimit, account_limit
+from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
+from tarazu.service.finding import existing_account, keys_page
+from tarazu.service.provisioning_errors import NotThereError
+from tarazu.store.pages import on_page
+from tarazu.store.request_history import RequestRow, find_request, newest_requests
+from tarazu.store.usage import Usage, usage_by_day, usage_by_key, usage_by_model
+
+OVERVIEW_DAYS = 30
+MONTHS_MAX = 24
+"""Months that a history can be narrowed to, this one included; older requests are found by turning pages."""
+
+
+class UsageLine(Struct, frozen=True, kw_only=True):
+    """What was used on one day, with one model or with one key; `name` is for people."""
+
+    id: str
+    name: str
+    usage: Usage
+
+
+class UsageReport(Struct, frozen=True, kw_only=True):
+    """What was used in the days of `days`, which are all there, the earliest first.
+
+    The same by model and by key, those that cost most first; what was not used is not there.
+    """
+
+    days: tuple[UsageLine, ...]
+    models: tuple[UsageLine, ...]
+    keys: tuple[UsageLine, ...]
+    total: Usage
+
+
+class Overview(Struct, frozen=True, kw_only=True):
+    """An account as it stands now. `plan` is None where it has none that is on sale; `limit` is the month's quota."""
+
+    account: Account
+    plan: Plan | None
+    limit: int
+    remaining: int
+    window: RateLimit
+    usage: UsageReport
+
+
+class KeyLine(Struct, frozen=True, kw_only=True):
+    """One key. `last_used_ms` is the beginning of the minute in which its last request came.
+
+    Counted are the requests that took a place in the windows, as GET requests do not. None: there was none.
+    """
+
+    id: str
+    name: str
+    state: KeyState
+    models: tuple[str, ...] | None
+    limit_per_minute: int | None
+    created_at_ms: int
+    expires_at_ms: int | None
+    revoked_at_ms: int | None
+    last_used_ms: int | None
+
+
+class KeyList(Struct, frozen=True, kw_only=True):
+    """Keys, the newest first; `more` when there are older ones."""
+
+    keys: tuple[KeyLine, ...]
+    more: bool
+
+
+class Outcome(StrEnum):
+    """What has become of a request."""
+
+    RUNNING = "running"
+    """Its credits are held until it ends."""
+    CHARGED = "charged"
+    """It was answered, and its credits are spent."""
+    RELEASED = "released"
+    """It was not answered; its credits went back at once."""
+    SWEPT = "swept"
+    """It was lost with the process that served it; its credits went back after its deadline."""
+
+
+class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One request, without its content.
+
+    `credits` is its price, whatever its outcome. While it runs it has no tries, tokens and duration; one that was swept
+    has no duration, since nobody knows when it ended.
+    """
+
+    id: str
+    key_id: str
+    key_name: str
+    model_id: str
+    credits: int
+    source: Source
+    outcome: Outcome
+    created_at_ms: int
+    duration_ms: int | None
+    tries: int | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """Requests, the newest first; `more` when there are older ones. `months` are those that can be asked for."""
+
+    entries: tuple[HistoryEntry, ...]
+    more: bool
+    months: tuple[str, ...]
+
+
+def overview(connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int) -> Overview:
+    """Show an account on its page of this month, this minute's window, and its usage in the last OVERVIEW_DAYS.
+
+    Raises:
+        ProvisioningError: there is no such account.
+    """
+    found = existing_account(connection, account_id)
+    (account,) = on_page(connection, [found], period_of(now_ms, catalogue.zone))
+    plan = catalogue.plan(account.plan)
+    return Overview(
+        account=account,
+        plan=plan,
+        limit=quota_limit(plan),
+        remaining=quota_remaining(account, plan),
+        window=account_limit(account, catalogue.offer(account.plan), now_ms),
+        usage=usage_report(connection, account_id, catalogue, now_ms),
+    )
+
+
+def usage_report(connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int) -> UsageReport:
+    """Add up what an account has used in the last OVERVIEW_DAYS, today included."""
+    days = days_until(day_of(now_ms, catalogue.zone), OVERVIEW_DAYS)
+    first_day, last_day = days[0], days[-1]
+    by_day = usage_by_day(connection, account_id, first_day=first_day, last_day=last_day)
+    by_model = usage_by_model(connection, account_id, first_day=first_day, last_day=last_day)
+    by_key = usage_by_key(connection, account_id, first_day=first_day, last_day=last_day)
+    return UsageReport(
+        days=tuple(UsageLine(id=day, name=day, usage=by_day.get(day, Usage())) for day in days),
+        models=_dearest_first(
+            UsageLine(id=id_, name=_model_name(catalogue, id_), usage=usage) for id_, usage in by_model.items()
+        ),
+        keys=_dearest_first(UsageLine(id=each.key_id, name=each.key_name, usage=each.usage) for each in by_key),
+        total=sum(by_day.values(), start=Usage()),
+    )
+
+
+def key_list(
+    connection: Connection, account_id: str, now_ms: int, *, limit: int = HISTORY_LENGTH, after: str | None = None
+) -> KeyList:
+    """List an account's keys, also those that have ended: at most `limit`, after the key `after` if given.
+
+    Raises:
+        ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+    """
+    page = keys_page(connection, account_id, limit=limit, after=after)
+    return KeyList(keys=tuple(_key_line(key, now_ms) for key in page.keys), more=page.more)
+
+
+def history(
+    connection: Connection,
+    account_id: str,
+    zone: tzinfo,
+    now_ms: int,
+    *,
+    limit: int = HISTORY_LENGTH,
+    before: str | None = None,
+    month: str | None = None,
+) -> History:
+    """List an account's requests: at most `limit`, of one month (YYYY-MM, in `zone`) and before `before`, if given.
+
+    Raises:
+        ProvisioningError: no such account, it has no request `before`, `month` is none, or `limit` is out of bounds.
+    """
+    checked_length(limit)
+    account = existing_account(connection, account_id)
+    since_ms, until_ms = (None, None) if month is None else _bounds_ms(checked_period(month), zone)
+    try:
+        found = newest_requests(
+            connection, account_id, limit=limit + 1, before=before, since_ms=since_ms, until_ms=until_ms
+        )
+    except LookupError:
+        raise NotThereError("There is no request {request!r}.", request=before) from None
+    return History(
+        entries=tuple(map(_entry, found[:limit])),
+        more=len(found) > limit,
+        months=_months_since(account.created_at_ms, now_ms, zone),
+    )
+
+
+def history_entry(connection: Connection, account_id: str, request_id: str) -> HistoryEntry:
+    """Find one request of an account by its whole id.
+
+    Raises:
+        ProvisioningError: the account has no request with this id; there may be one in another.
+    """
+    found = find_request(connection, account_id, request_id)
+    if found is None:
+        raise NotThereError("There is no request {request!r}.", request=request_id)
+    return _entry(found)
+
+
+def _model_name(catalogue: Catalogue, model_id: str) -> str:
+    """Name a model for people; by its id where it is not sold any more."""
+    model = catalogue.models.get(model_id)
+    return model_id if model is None else model.display_name
+
+
+def _dearest_first(lines: Iterable[UsageLine]) -> tuple[UsageLine, ...]:
+    return tuple(sorted(lines, key=lambda line: (-line.usage.credits, -line.usage.requests, line.id)))
+
+
+def _key_line(key: Key, now_ms: int) -> KeyLine:
+    return KeyLine(
+        id=key.id,
+        name=key.name,
+        state=key.state(now_ms),
+        models=key.models,
+        limit_per_minute=key.limit_per_minute,
+        created_at_ms=key.created_at_ms,
+        expires_at_ms=key.expires_at_ms,
+        revoked_at_ms=key.revoked_at_ms,
+        last_used_ms=key.window.minute * MILLISECONDS_PER_MINUTE or None,  # a new key's window is that of 1970
+    )
+
+
+def _entry(row: RequestRow) -> HistoryEntry:
+    return HistoryEntry(
+        id=row.id,
+        key_id=row.key_id,
+        key_name=row.key_name,
+        model_id=row.model_id,
+        credits=row.credits,
+        source=row.source,
+        outcome=Outcome.RUNNING if row.state is RequestState.HELD else Outcome(row.state.value),
+        created_at_ms=row.created_at_ms,
+        duration_ms=_duration_ms(row),
+        tries=row.tries,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+    )
+
+
+def _duration_ms(row: RequestRow) -> int | None:
+    if row.ended_at_ms is None or row.state is RequestState.SWEPT:
+        return None
+    return max(0, row.ended_at_ms - row.created_at_ms)  # the clock may have stepped back
+
+
+def _bounds_ms(period: str, zone: tzinfo) -> tuple[int, int]:
+    """Tell the instants at which a month begins and ends. The index has the time of a request, and not its period."""
+    start, end = (day_start_ms(f"{each}-01", zone) for each in periods_from(period, 2))
+    return start, end
+
+
+def _months_since(created_at_ms: int, now_ms: int, zone: tzinfo) -> tuple[str, ...]:
+    opened = period_of(created_at_ms, zone)
+    months = periods_until(period_of(now_ms, zone), MONTHS_MAX)
+    return tuple(month for month in months if month >= opened) or (months[0],)

@@ -1,0 +1,155 @@
+"""The shop at a glance: what was asked for lately, by whom, and who the accounts are.
+
+Nothing here reads all requests, or all daily usage: the newest requests are found by their ids, which sort by time, and
+the usage of a day through the accounts.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, case, cast, func, select
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.credits import RequestState
+from tarazu.store.schema import accounts, daily_usage, requests
+from tarazu.store.usage import Usage
+
+NEWEST_MAX = 20_000
+"""Of the newest requests so many are looked at, however many there are."""
+
+
+class ModelFigures(Struct, frozen=True, kw_only=True):
+    """The newest requests for one model: `requests` in all, and what has become of them.
+
+    `credits` are those of the charged ones, and so are the durations that 50 and 95 of a hundred of them did not pass;
+    these are None where none was charged. `oldest_ms` is when the first of all came in.
+    """
+
+    model_id: str
+    requests: int
+    charged: int
+    failed: int
+    credits: int
+    p50_ms: int | None
+    p95_ms: int | None
+    oldest_ms: int
+
+
+class AccountUsage(Struct, frozen=True, kw_only=True):
+    """What one account has used on a day."""
+
+    account_id: str
+    account_name: str
+    usage: Usage
+
+
+class DayFigures(Struct, frozen=True, kw_only=True):
+    """What all accounts have used on a day: how many did, how much, and those that spent most."""
+
+    accounts: int
+    usage: Usage
+    top: tuple[AccountUsage, ...]
+
+
+def figures_by_model(
+    connection: Connection, *, first_id: str, end_id: str, periods: Sequence[str], limit: int
+) -> list[ModelFigures]:
+    """Add up, by model, the newest requests of these periods with an id from `first_id` on and before `end_id`.
+
+    At most `limit` of them are looked at: where that many are found, there may be more.
+    """
+    values = {"first_id": first_id, "end_id": end_id, "periods": list(periods), "limit": limit}
+    return [ModelFigures(**row) for row in connection.execute(_BY_MODEL, values).mappings()]
+
+
+def day_figures(connection: Connection, day: str, *, since_minute: int, top: int) -> DayFigures:
+    """Add up the usage of a day, and name the `top` accounts that spent most.
+
+    `since_minute` is the one in which the day began: accounts that have sent nothing since then are not looked up.
+    """
+    found = connection.execute(_TOP, {"day": day, "since_minute": since_minute, "top": top}).all()
+    if not found:
+        return DayFigures(accounts=0, usage=Usage(), top=())
+    return DayFigures(
+        accounts=found[0].accounts,
+        usage=Usage(*map(int, found[0][-len(_USAGE) :])),
+        top=tuple(
+            AccountUsage(account_id=id_, account_name=name, usage=Usage(*map(int, rest[: len(_USAGE)])))
+            for id_, name, *rest in found
+        ),
+    )
+
+
+def accounts_by_status(connection: Connection) -> dict[AccountStatus, int]:
+    """Count the accounts of each status."""
+    query = select(accounts.c.status, func.count()).group_by(accounts.c.status)
+    counted = {AccountStatus(status): number for status, number in connection.execute(query)}
+    return dict.fromkeys(AccountStatus, 0) | counted
+
+
+_LATELY = (
+    select(
+        requests.c.model_id,
+        requests.c.state,
+        requests.c.credits,
+        requests.c.created_at_ms,
+        (requests.c.ended_at_ms - requests.c.created_at_ms).label("duration_ms"),
+    )
+    .where(requests.c.id >= bindparam("first_id"), requests.c.id < bindparam("end_id"))
+    .where(requests.c.period.in_(bindparam("periods", expanding=True)))
+    .order_by(requests.c.id.desc())
+    .limit(bindparam("limit"))
+    .subquery("lately")
+)
+_ALIKE = (_LATELY.c.model_id, _LATELY.c.state)
+_RANKED = select(
+    _LATELY,
+    func.row_number().over(partition_by=_ALIKE, order_by=_LATELY.c.duration_ms).label("place"),
+    func.count().over(partition_by=_ALIKE).label("places"),
+).subquery("ranked")
+_IS_CHARGED = _RANKED.c.state == RequestState.CHARGED
+_HAS_FAILED = _RANKED.c.state.in_([RequestState.RELEASED, RequestState.SWEPT])
+
+
+def _number_where(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.sum(case((condition, 1), else_=0))
+
+
+def _duration_of(percent: int) -> ColumnElement[int]:
+    """The least duration that `percent` of a hundred of the charged requests do not pass."""
+    is_enough = _RANKED.c.place * 100 >= _RANKED.c.places * percent
+    return func.min(case((and_(_IS_CHARGED, is_enough), _RANKED.c.duration_ms)))
+
+
+_BY_MODEL = (
+    select(
+        _RANKED.c.model_id,
+        func.count().label("requests"),
+        _number_where(_IS_CHARGED).label("charged"),
+        _number_where(_HAS_FAILED).label("failed"),
+        cast(func.sum(case((_IS_CHARGED, _RANKED.c.credits), else_=0)), BigInteger).label("credits"),
+        _duration_of(50).label("p50_ms"),
+        _duration_of(95).label("p95_ms"),
+        func.min(_RANKED.c.created_at_ms).label("oldest_ms"),
+    )
+    .group_by(_RANKED.c.model_id)
+    .order_by(_RANKED.c.model_id)
+)
+
+_USAGE = [func.sum(daily_usage.c[name]) for name in Usage.__struct_fields__]
+_TOP = (
+    select(
+        accounts.c.id,
+        accounts.c.name,
+        *_USAGE,
+        func.count().over().label("accounts"),
+        *(func.sum(figure).over() for figure in _USAGE),
+    )
+    # An outer join goes from the accounts to their usage; with an inner one SQLite would go through all usage there is.
+    .outerjoin(daily_usage, and_(daily_usage.c.account_id == accounts.c.id, daily_usage.c.day == bindparam("day")))
+    .where(accounts.c.window_minute >= bindparam("since_minute"))
+    .group_by(accounts.c.id, accounts.c.name)
+    .having(func.count(daily_usage.c.day) > 0)
+    .order_by(func.sum(daily_usage.c.credits).desc(), func.sum(daily_usage.c.requests).desc(), accounts.c.id)
+    .limit(bindparam("top"))
+)

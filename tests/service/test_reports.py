@@ -1,0 +1,329 @@
+"""What people see of an account: its overview, keys and requests, all of them its own."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+import pytest
+from sqlalchemy import Connection
+
+from tarazu.domain.accounts import KeyState, Window
+from tarazu.domain.credits import Source
+from tarazu.domain.rate_limit import Scope
+from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
+from tarazu.service.reports import (
+    History,
+    KeyList,
+    Outcome,
+    Overview,
+    UsageLine,
+    history,
+    history_entry,
+    key_list,
+    overview,
+)
+from tarazu.service.usage_csv import Grouping, usage_csv
+from tarazu.store.engine import transaction
+from tarazu.store.operations import Sweep
+from tarazu.store.usage import Usage
+from tests.support.asking import TOOK_MS, ask
+from tests.support.books import Books, charge, empty_books, make_topup, open_books, release
+from tests.support.stores import Store
+from tests.support.values import (
+    DAY_MS,
+    MINUTE_MS,
+    NOON_MS,
+    instant_ms,
+    make_account,
+    make_catalogue,
+    make_key,
+    make_model,
+    make_plan,
+    present,
+)
+
+T = TypeVar("T")
+TEHRAN = ZoneInfo("Asia/Tehran")
+ONE = Usage(requests=1, credits=1, prompt_tokens=10, completion_tokens=20)
+"""What one request for `small` leaves in the daily usage."""
+
+
+@pytest.fixture(scope="module")
+def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:
+    """Open books for the whole module."""
+    with open_books(store, tmp_path_factory.mktemp("books")) as books:
+        yield books
+
+
+@pytest.fixture
+def books(module_books: Books) -> Iterator[Books]:
+    """Books with two accounts of one key each; they must balance at the end."""
+    empty_books(module_books.engine)
+    module_books.clock.now_ms = NOON_MS
+    module_books.catalogue = make_catalogue()
+    module_books.add(make_account(), make_account(id="acc_2"), make_key(1), make_key(2, account_id="acc_2"))
+    yield module_books
+    module_books.assert_balanced()
+
+
+def look(books: Books, function: Callable[[Connection], T]) -> T:
+    """Look into the books as the back office does."""
+    with transaction(books.engine, read_only=True) as connection:
+        return function(connection)
+
+
+def overview_of(books: Books, account_id: str = "acc_1") -> Overview:
+    """Show an account as it is now."""
+    return look(books, lambda connection: overview(connection, account_id, books.catalogue, books.clock()))
+
+
+def history_of(books: Books, account_id: str = "acc_1", **asked: object) -> History:
+    """List an account's requests."""
+    zone = books.catalogue.zone
+    return look(books, lambda connection: history(connection, account_id, zone, books.clock(), **asked))  # type: ignore[arg-type]
+
+
+def keys_of(books: Books, account_id: str = "acc_1", **asked: object) -> KeyList:
+    """List an account's keys."""
+    return look(books, lambda connection: key_list(connection, account_id, books.clock(), **asked))  # type: ignore[arg-type]
+
+
+def ids(found: History) -> list[str]:
+    """List the ids of requests."""
+    return [entry.id for entry in found.entries]
+
+
+def test_an_overview_tells_quota_balance_and_this_minute(books: Books) -> None:
+    """As GET /usage does: what is held counts as used."""
+    books.catalogue = make_catalogue(plans=[make_plan(requests_per_minute=10)])
+    books.add(make_topup(7))
+    ask(books, NOON_MS, model="large", end=charge)
+    ask(books, NOON_MS + 2_000)
+    seen = overview_of(books)
+    assert (seen.account.used, seen.limit, seen.remaining, seen.account.balance) == (6, 100, 94, 7)
+    assert seen.plan is not None
+    assert seen.plan.name == "basic"
+    window = (seen.window.scope, seen.window.limit_per_minute, seen.window.remaining, seen.window.resets_at_ms)
+    assert window == (Scope.ACCOUNT, 10, 8, NOON_MS + MINUTE_MS)
+
+
+def test_an_overview_of_a_new_month_begins_at_nothing(books: Books) -> None:
+    """Also before the first request of the month turns the page."""
+    ask(books, NOON_MS, end=charge)
+    books.clock.now_ms = instant_ms("2026-03-01T00:00:00")
+    seen = overview_of(books)
+    assert (seen.account.period, seen.account.used, seen.window.remaining) == ("2026-03", 0, 1_000)
+
+
+def test_an_account_without_a_plan_has_no_quota(books: Books) -> None:
+    """Nor has one whose plan is sold no longer; its window is that of paying as you go."""
+    books.execute("UPDATE accounts SET plan = 'gone' WHERE id = 'acc_1'")
+    seen = overview_of(books)
+    assert (seen.plan, seen.limit, seen.remaining, seen.window.limit_per_minute) == (None, 0, 0, 1_000)
+
+
+def test_usage_is_told_for_each_of_thirty_days(books: Books) -> None:
+    """Days without any are there too; the day before the first is not, and nobody else's usage is."""
+    ask(books, NOON_MS - 30 * DAY_MS, end=charge)
+    ask(books, NOON_MS - 29 * DAY_MS, end=charge)
+    ask(books, NOON_MS - DAY_MS, end=charge)
+    ask(books, NOON_MS - DAY_MS, end=charge)
+    ask(books, NOON_MS, key=2, end=charge)
+    usage = overview_of(books).usage
+    days = {line.id: line.usage for line in usage.days if line.usage != Usage()}
+    assert days == {"2026-01-12": ONE, "2026-02-09": ONE + ONE}
+    assert [usage.days[0].id, usage.days[-1].id, len(usage.days)] == ["2026-01-12", "2026-02-10", 30]
+    assert usage.total == ONE + ONE + ONE
+
+
+def test_days_turn_in_the_time_zone_of_the_catalogue(books: Books) -> None:
+    """Half past eight in the evening in UTC is the next day in Tehran."""
+    books.catalogue = make_catalogue(zone=TEHRAN)
+    ask(books, instant_ms("2026-02-10T20:29:59"), end=charge, took_ms=0)
+    ask(books, instant_ms("2026-02-10T20:30:00"), end=charge)
+    assert [line.usage for line in overview_of(books).usage.days[-2:]] == [ONE, ONE]
+    assert overview_of(books).usage.days[-1].id == "2026-02-11"
+
+
+def test_only_what_was_charged_is_used(books: Books) -> None:
+    """A hold is not yet, a release no longer."""
+    ask(books, NOON_MS)
+    ask(books, NOON_MS, end=release)
+    assert overview_of(books).usage.total == Usage()
+
+
+def test_usage_is_told_by_model_and_by_key_the_dearest_first(books: Books) -> None:
+    """With the names that people know, and by id for a model that is sold no longer."""
+    books.add(make_key(3))
+    for _ in range(2):
+        ask(books, NOON_MS, end=charge)
+    ask(books, NOON_MS, key=3, model="large", end=charge)
+    books.catalogue = make_catalogue([make_model("large", 5)])
+    usage = overview_of(books).usage
+    large = Usage(requests=1, credits=5, prompt_tokens=10, completion_tokens=20)
+    assert usage.models == (
+        UsageLine(id="large", name="Large", usage=large),
+        UsageLine(id="small", name="small", usage=ONE + ONE),
+    )
+    assert usage.keys == (
+        UsageLine(id=present(3).id, name="key 3", usage=large),
+        UsageLine(id=present(1).id, name="key 1", usage=ONE + ONE),
+    )
+
+
+def test_the_figures_are_there_as_csv(books: Books) -> None:
+    """The same, a line for each day, model or key."""
+    ask(books, NOON_MS, end=charge)
+    usage = overview_of(books).usage
+    by_day = usage_csv(usage, Grouping.DAY).split("\r\n")
+    assert by_day[:2] == ["day,requests,credits,prompt_tokens,completion_tokens", "2026-01-12,0,0,0,0"]
+    assert by_day[30:] == ["2026-02-10,1,1,10,20", ""]
+    assert usage_csv(usage, Grouping.MODEL).split("\r\n")[1:] == ["small,1,1,10,20", ""]
+    assert usage_csv(usage, Grouping.KEY).split("\r\n")[1:] == [f"{present().id},key 1,1,1,10,20", ""]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum"])
+def test_no_name_in_a_csv_is_a_formula(books: Books, name: str) -> None:
+    """A spreadsheet would carry it out on the machine of whoever opens the file."""
+    books.add(make_key(3, name=name))
+    ask(books, NOON_MS, key=3, end=charge)
+    assert f",'{name},1," in usage_csv(overview_of(books).usage, Grouping.KEY)
+
+
+def test_keys_are_listed_with_their_state_and_last_use(books: Books) -> None:
+    """The newest first; one that has never been used says so."""
+    books.add(
+        make_key(3, created_at_ms=NOON_MS + 1, window=Window(NOON_MS // MINUTE_MS, 1), revoked_at_ms=NOON_MS + 2),
+        make_key(4, created_at_ms=NOON_MS + 2, expires_at_ms=NOON_MS + DAY_MS),
+    )
+    books.clock.now_ms = NOON_MS + DAY_MS
+    seen = keys_of(books)
+    assert [(key.id, key.state, key.last_used_ms) for key in seen.keys] == [
+        (present(4).id, KeyState.EXPIRED, None),
+        (present(3).id, KeyState.REVOKED, NOON_MS),
+        (present(1).id, KeyState.ACTIVE, None),
+    ]
+
+
+def test_the_last_use_of_a_key_is_the_minute_of_its_last_request(books: Books) -> None:
+    """Whatever came of that request."""
+    ask(books, NOON_MS, end=charge)
+    ask(books, NOON_MS + 90_000, end=release)
+    assert keys_of(books).keys[0].last_used_ms == NOON_MS + MINUTE_MS
+
+
+def test_keys_are_paged(books: Books) -> None:
+    """Each page begins after the last key of the one before, and nobody else's key leads anywhere."""
+    books.add(make_key(3), make_key(4))
+    first = keys_of(books, limit=2)
+    second = keys_of(books, limit=2, after=first.keys[-1].id)
+    assert (first.more, second.more) == (True, False)
+    expected = sorted((present(number).id for number in (1, 3, 4)), reverse=True)
+    assert [key.id for key in first.keys + second.keys] == expected
+    with pytest.raises(NotThereError):
+        keys_of(books, after=present(2).id)
+
+
+def test_a_request_is_told_with_all_but_its_content(books: Books) -> None:
+    """When it has ended, how long it took; what it cost, and from where."""
+    id_ = ask(books, NOON_MS, model="large", end=charge)
+    (entry,) = history_of(books).entries
+    assert (entry.id, entry.key_id, entry.key_name, entry.model_id) == (id_, present().id, "key 1", "large")
+    assert (entry.credits, entry.source, entry.outcome) == (5, Source.PLAN, Outcome.CHARGED)
+    assert (entry.created_at_ms, entry.duration_ms) == (NOON_MS, TOOK_MS)
+    assert (entry.tries, entry.prompt_tokens, entry.completion_tokens) == (1, 10, 20)
+
+
+def test_every_outcome_is_told(books: Books) -> None:
+    """Of one that runs or was lost nobody knows how long it takes."""
+    ask(books, NOON_MS)
+    books.clock.now_ms = NOON_MS + DAY_MS
+    assert books.run(Sweep()) == [1]
+    ask(books, NOON_MS + DAY_MS, end=release)
+    ask(books, NOON_MS + 2 * DAY_MS)
+    assert [(entry.outcome, entry.duration_ms) for entry in history_of(books).entries] == [
+        (Outcome.RUNNING, None),
+        (Outcome.RELEASED, TOOK_MS),
+        (Outcome.SWEPT, None),
+    ]
+
+
+def test_a_history_is_paged_from_the_newest_on(books: Books) -> None:
+    """Also over requests of one instant, none is left out or told twice."""
+    asked = [ask(books, NOON_MS + at_ms) for at_ms in (0, 1, 1, 1, 2)]
+    expected = [asked[4], *sorted(asked[1:4], reverse=True), asked[0]]
+    first = history_of(books, limit=2)
+    second = history_of(books, limit=2, before=ids(first)[-1])
+    third = history_of(books, limit=2, before=ids(second)[-1])
+    assert ids(first) + ids(second) + ids(third) == expected
+    assert (first.more, second.more, third.more) == (True, True, False)
+
+
+def test_a_history_can_be_of_one_month(books: Books) -> None:
+    """From its first instant to its last in the time zone of the catalogue; page by page too."""
+    books.catalogue = make_catalogue(zone=TEHRAN)
+    edges = ["2026-01-31T20:29:59.999", "2026-01-31T20:30:00", "2026-02-28T20:29:59.999", "2026-02-28T20:30:00"]
+    asked = [ask(books, instant_ms(edge), end=charge, took_ms=0) for edge in edges]
+    assert ids(history_of(books, month="2026-02")) == [asked[2], asked[1]]
+    assert ids(history_of(books, month="2026-02", before=asked[2])) == [asked[1]]
+    assert history_of(books, month="2026-04").entries == ()
+
+
+def test_the_months_of_a_history_are_those_since_the_account_was_opened(books: Books) -> None:
+    """The newest first, and no more than two years of them."""
+    assert history_of(books).months == ("2026-02",)
+    books.clock.now_ms = instant_ms("2026-04-01")
+    assert history_of(books).months == ("2026-04", "2026-03", "2026-02")
+    books.clock.now_ms = instant_ms("2030-01-01")
+    assert (len(history_of(books).months), history_of(books).months[-1]) == (24, "2028-02")
+
+
+def test_a_clock_behind_the_opening_of_an_account_still_has_a_month(books: Books) -> None:
+    """It is the month that the clock is in."""
+    books.clock.now_ms = NOON_MS - 40 * DAY_MS
+    assert history_of(books).months == ("2026-01",)
+
+
+@pytest.mark.parametrize(
+    "month", ["", "2026", "2026-13", "2026-00", "26-02", "2026-2", "0000-01", "2026-02-01", "٢٠٢٦-٠٢"]
+)
+def test_what_is_no_month_is_refused(books: Books, month: str) -> None:
+    """It may stand in an address that anybody can write."""
+    with pytest.raises(ProvisioningError, match="no month"):
+        history_of(books, month=month)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_001])
+def test_a_page_has_bounds(books: Books, limit: int) -> None:
+    """For requests and keys alike."""
+    for page in (history_of, keys_of):
+        with pytest.raises(ProvisioningError, match="limit"):
+            page(books, limit=limit)
+
+
+def test_a_request_is_found_by_its_whole_id(books: Books) -> None:
+    """A part of it finds nothing."""
+    id_ = ask(books, NOON_MS, end=charge)
+    found = look(books, lambda connection: history_entry(connection, "acc_1", id_))
+    assert found == history_of(books).entries[0]
+    with pytest.raises(NotThereError):
+        look(books, lambda connection: history_entry(connection, "acc_1", id_[:-1]))
+
+
+def test_nobody_sees_another_accounts_requests(books: Books) -> None:
+    """Neither in a list, nor by id, nor as the end of a page: each answers as if there were none."""
+    id_ = ask(books, NOON_MS, key=2, end=charge)
+    assert history_of(books).entries == ()
+    for look_for in (
+        lambda connection: history_entry(connection, "acc_1", id_),
+        lambda connection: history(connection, "acc_1", books.catalogue.zone, NOON_MS, before=id_),
+    ):
+        with pytest.raises(NotThereError, match=id_):
+            look(books, look_for)
+
+
+@pytest.mark.parametrize("report", [overview_of, history_of, keys_of])
+def test_an_account_that_is_not_there_has_no_reports(books: Books, report: Callable[[Books, str], object]) -> None:
+    """It says so."""
+    with pytest.raises(NotThereError, match="acc_9"):
+        report(books, "acc_9")

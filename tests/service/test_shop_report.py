@@ -1,0 +1,176 @@
+"""The shop at a glance: what has come lately, what is used today, and who the accounts are."""
+
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tarazu.domain.accounts import AccountStatus
+from tarazu.service.shop_report import Lately, ShopReport, shop_report
+from tarazu.store.engine import transaction
+from tarazu.store.operations import Sweep
+from tarazu.store.shop import AccountUsage, DayFigures
+from tarazu.store.usage import Usage
+from tests.support.asking import ask
+from tests.support.books import Books, charge, empty_books, open_books, release
+from tests.support.stores import Store
+from tests.support.values import DAY_MS, NOON_MS, instant_ms, make_account, make_catalogue, make_key
+
+HOUR_MS = 3_600_000
+TEHRAN = ZoneInfo("Asia/Tehran")
+
+
+@pytest.fixture(scope="module")
+def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:
+    """Open books for the whole module."""
+    with open_books(store, tmp_path_factory.mktemp("books")) as books:
+        yield books
+
+
+@pytest.fixture
+def books(module_books: Books) -> Iterator[Books]:
+    """Books with two accounts of one key each; they must balance at the end."""
+    empty_books(module_books.engine)
+    module_books.clock.now_ms = NOON_MS
+    module_books.catalogue = make_catalogue()
+    module_books.add(make_account(name="Ada"), make_account(id="acc_2", name="Grace"))
+    module_books.add(make_key(1), make_key(2, account_id="acc_2"))
+    yield module_books
+    module_books.assert_balanced()
+
+
+def shop_of(books: Books, now_ms: int = NOON_MS) -> ShopReport:
+    """Look at the shop at an instant."""
+    with transaction(books.engine, read_only=True) as connection:
+        return shop_report(connection, books.catalogue.zone, now_ms)
+
+
+def counted(lately: Lately) -> tuple[int, int, int, int, int]:
+    """Tell how many requests there were, what has become of them, and what was paid."""
+    return lately.requests, lately.charged, lately.failed, lately.running, lately.credits
+
+
+def test_an_empty_shop_can_be_looked_at(books: Books) -> None:
+    """On the first day there are noughts."""
+    seen = shop_of(books)
+    assert counted(seen.last_hour) == counted(seen.last_day) == (0, 0, 0, 0, 0)
+    assert seen.today == DayFigures(accounts=0, usage=Usage(), top=())
+    assert not seen.last_hour.is_cut
+
+
+def test_the_last_hour_and_the_last_day_are_told(books: Books) -> None:
+    """To the millisecond, and with what came after the look left out."""
+    for at_ms in (
+        NOON_MS - DAY_MS - 1,
+        NOON_MS - DAY_MS,
+        NOON_MS - HOUR_MS - 1,
+        NOON_MS - HOUR_MS,
+        NOON_MS,
+        NOON_MS + 1,
+    ):
+        ask(books, at_ms, end=charge)
+    seen = shop_of(books)
+    assert (seen.last_hour.requests, seen.last_day.requests) == (2, 4)
+    assert (seen.last_hour.hours, seen.last_hour.since_ms) == (1, NOON_MS - HOUR_MS)
+
+
+def test_what_has_become_of_requests_is_told_by_model(books: Books) -> None:
+    """Released and swept ones have failed, and their credits are not earned."""
+    ask(books, NOON_MS - DAY_MS + 1, model="large")
+    books.clock.now_ms = NOON_MS - HOUR_MS
+    assert books.run(Sweep()) == [1]
+    ask(books, NOON_MS - 4, model="large", end=charge)
+    ask(books, NOON_MS - 3, end=release)
+    ask(books, NOON_MS - 2, end=charge)
+    ask(books, NOON_MS - 1)
+    seen = shop_of(books)
+    assert counted(seen.last_hour) == (4, 2, 1, 1, 6)
+    assert counted(seen.last_day) == (5, 2, 2, 1, 6)
+    by_model = [(of.model_id, of.requests, of.charged, of.failed, of.credits) for of in seen.last_day.models]
+    assert by_model == [("large", 2, 1, 1, 5), ("small", 3, 1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("number", "p50_ms", "p95_ms"), [(1, 1, 1), (2, 1, 2), (3, 2, 3), (20, 10, 19), (21, 11, 20), (100, 50, 95)]
+)
+def test_half_of_the_durations_do_not_pass_the_median(books: Books, number: int, p50_ms: int, p95_ms: int) -> None:
+    """The nearest rank: a duration that there was, the same on either store."""
+    for took_ms in reversed(range(1, number + 1)):
+        ask(books, NOON_MS - 1_000 - took_ms, end=charge, took_ms=took_ms)
+    (small,) = shop_of(books).last_hour.models
+    assert (small.p50_ms, small.p95_ms) == (p50_ms, p95_ms)
+
+
+def test_only_charged_requests_have_a_duration(books: Books) -> None:
+    """A failure that is quick makes no model look fast; a model without any charged one has none."""
+    ask(books, NOON_MS - 9_000, end=charge, took_ms=2_000)
+    for _ in range(5):
+        ask(books, NOON_MS - 8_000, end=release, took_ms=1)
+    ask(books, NOON_MS - 8_000, model="large", end=release)
+    ask(books, NOON_MS - 7_000)
+    large, small = shop_of(books).last_hour.models
+    assert (small.p50_ms, small.p95_ms, large.p50_ms, large.p95_ms) == (2_000, 2_000, None, None)
+
+
+def test_of_very_many_requests_the_newest_are_told(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that there were more, and since when the figures hold."""
+    monkeypatch.setattr("tarazu.service.shop_report.NEWEST_MAX", 3)
+    for back_ms in (5_000, 4_000, 3_000, 2_000):
+        ask(books, NOON_MS - back_ms, end=charge, took_ms=1)
+    seen = shop_of(books)
+    for lately in (seen.last_hour, seen.last_day):
+        assert (lately.requests, lately.is_cut, lately.since_ms) == (3, True, NOON_MS - 4_000)
+
+
+def test_the_last_hour_reaches_into_the_month_before(books: Books) -> None:
+    """At the edge of a year too."""
+    midnight_ms = instant_ms("2026-01-01")
+    for at_ms in (midnight_ms - 1, midnight_ms):
+        ask(books, at_ms, end=charge, took_ms=0)
+    assert shop_of(books, midnight_ms + 1_000).last_hour.requests == 2
+
+
+def test_what_is_used_today_is_told_with_those_who_spend_most(books: Books) -> None:
+    """Yesterday is past."""
+    ask(books, NOON_MS - DAY_MS, end=charge)
+    for _ in range(2):
+        ask(books, NOON_MS, end=charge)
+    ask(books, NOON_MS, key=2, model="large", end=charge)
+    grace, ada = Usage(1, 5, 10, 20), Usage(2, 2, 20, 40)
+    assert shop_of(books).today == DayFigures(
+        accounts=2,
+        usage=grace + ada,
+        top=(
+            AccountUsage(account_id="acc_2", account_name="Grace", usage=grace),
+            AccountUsage(account_id="acc_1", account_name="Ada", usage=ada),
+        ),
+    )
+
+
+def test_today_begins_at_midnight_where_the_shop_is(books: Books) -> None:
+    """Half past eight in the evening in UTC is midnight in Tehran."""
+    books.catalogue = make_catalogue(zone=TEHRAN)
+    ask(books, instant_ms("2026-02-09T20:29:59.999"), end=charge, took_ms=0)
+    ask(books, instant_ms("2026-02-09T20:30:00"), key=2, end=charge, took_ms=0)
+    seen = shop_of(books)
+    assert (seen.day, seen.today.accounts, seen.today.top[0].account_id) == ("2026-02-10", 1, "acc_2")
+
+
+def test_ten_accounts_are_named_and_all_are_counted(books: Books) -> None:
+    """Those beyond the tenth are in the totals."""
+    for number in range(3, 15):
+        books.add(make_account(id=f"acc_{number}"), make_key(number, account_id=f"acc_{number}"))
+        ask(books, NOON_MS, key=number, end=charge)
+    today = shop_of(books).today
+    assert (len(today.top), today.accounts, today.usage.requests) == (10, 12, 12)
+
+
+def test_accounts_are_counted_by_status(books: Books) -> None:
+    """Also the statuses that nobody has."""
+    books.add(make_account(id="acc_3", status=AccountStatus.BLOCKED))
+    assert shop_of(books).accounts == {
+        AccountStatus.ACTIVE: 2,
+        AccountStatus.UNVERIFIED: 0,
+        AccountStatus.INACTIVE: 0,
+        AccountStatus.BLOCKED: 1,
+    }
