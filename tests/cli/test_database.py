@@ -91,7 +91,7 @@ def test_backup_says_what_it_holds(tarazu: Commands, books: Path) -> None:
     tarazu.account()
     ran = tarazu("db", "backup", "backup.db")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out == f"backup.db has the books at revision {HEAD}: 1 account and 0 requests, in 0.1 MiB.\n"
+    assert ran.out == f"backup.db has the books at revision {HEAD}: 1 account and 0 requests, in 0.2 MiB.\n"
     assert dump_of(books.with_name("backup.db")) == dump_of(books)
 
 
