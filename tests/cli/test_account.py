@@ -84,7 +84,7 @@ def test_set_changes_plan_and_status_apart(tarazu: Commands) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "There is nothing to change.\nGive --plan PLAN, --no-plan or --status STATUS."),
+        ((), "There is nothing to change.\nGive --email EMAIL, --plan PLAN, --no-plan or --status STATUS."),
         (("--plan", "basic", "--no-plan"), "--plan and --no-plan exclude each other.\nGive one of them."),
     ],
 )
@@ -143,3 +143,16 @@ def test_sign_out_tells_how_many_sessions_have_ended(tarazu: Commands) -> None:
     assert tarazu.json("account", "sign-out", account_id) == {"id": account_id, "sessions": 0}
     assert tarazu("account", "sign-out", account_id).out == f"Ended 0 sessions of the holder of {account_id}.\n"
     assert tarazu("account", "sign-out", "acc_x").status == 1
+
+
+def test_set_gives_an_email_and_voids_the_link_that_went_to_another(tarazu: Commands) -> None:
+    """An account without one is told how; of two accounts one may have it; it is in the trail."""
+    account_id, other = tarazu.account(), tarazu.account("--email", "grace@example.com")
+    assert f"tarazu account set {account_id} --email EMAIL" in tarazu("account", "invite", account_id).err
+    assert tarazu.json("account", "set", account_id, "--email", "Ada@Example.com")["email"] == "ada@example.com"
+    assert tarazu.json("account", "invite", account_id)["id"] == account_id
+    taken = tarazu("account", "set", account_id, "--email", "grace@example.com")
+    assert (taken.status, "tarazu account list" in taken.err) == (1, True)
+    assert tarazu.json("account", "show", other)["email"] == "grace@example.com"
+    acts = [act["detail"] for act in tarazu.json("admin", "trail", "--account", account_id)["acts"]]
+    assert {"email": [None, "ada@example.com"]} in acts

@@ -4,6 +4,7 @@ Only revisions without books get some: what a release has left behind does not c
 `_live` may do what the newest release can: what a new revision has brought belongs into it.
 """
 
+import asyncio
 import http.client
 import sys
 from collections.abc import Callable
@@ -16,12 +17,19 @@ from typing import TypeVar
 from sqlalchemy import Engine
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.people import PersonKind
+from tarazu.service.back_office import BackOffice
+from tarazu.service.passwords import Passwords
+from tarazu.service.provisioning import Provisioning
+from tarazu.service.signing_in import SignInError, SigningIn
 from tarazu.store.engine import open_engine
 from tarazu.store.revision import current_revision
+from tarazu.store.trail import Via
 from tests.migrations.kept_books import FOLDER, KeptBooks, rows_of, write
 from tests.migrations.releases import ReleasedService, revisions, source_of
 from tests.support.at_once import Call, held, wait_until
 from tests.support.backend import ScriptedBackend, answers
+from tests.support.people import CHEAP, PASSWORD, WRONG
 from tests.support.service import Customer
 from tests.support.set_clock import SetClock
 
@@ -94,6 +102,7 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
             partial(service.chat, mixed),
             partial(service.chat, payg),
         )
+    _let_people_in(service, clock)
     service.json("intake", "stop", "--retry-after", "77")
     return {
         "planned": planned.secret,
@@ -103,6 +112,45 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
         "expired": expired.secret,
         "revoked": revoked.secret,
     }
+
+
+def _let_people_in(service: ReleasedService, clock: SetClock) -> None:
+    """Invite a holder and two operators, of whom one is gone again; sign in, rightly and wrongly; issue tokens."""
+    holder = service.json("account", "create", "--name", "Ada", "--email", "ada@example.com")["id"]
+    token = service.json("account", "invite", holder)["link"].rpartition("/")[2]
+    operators = [
+        service.json("admin", "operator", "create", "--email", email, "--name", "An operator")["id"]
+        for email in ("grace@example.com", "hedy@example.com")
+    ]
+    service.json("admin", "operator", "set", operators[-1], "--status", "inactive")
+    tokens = [
+        service.json("admin", "token", "create", "--name", "shop", *options)["id"]
+        for options in (("--scopes", "read"), ("--scopes", "accounts,credits", "--expires", "90d"))
+    ]
+    service.json("admin", "token", "revoke", tokens[-1])
+    catalogue = service.configuration.catalogue
+
+    def sign_in(engine: Engine) -> None:
+        office, passwords = BackOffice(engine, catalogue, clock), Passwords(CHEAP)
+        asyncio.run(_sign_in(SigningIn(office, passwords, clock), token))
+        passwords.close()
+        office.close()
+
+    def create_once(engine: Engine) -> None:
+        provisioning = Provisioning(engine, catalogue, clock, by="shop", via=Via.TOKEN)
+        provisioning.create_account_once("order 1", name="Once", email=None, plan="basic", status=AccountStatus.ACTIVE)
+
+    _look(service, sign_in)
+    _look(service, create_once)
+
+
+async def _sign_in(signing_in: SigningIn, token: str) -> None:
+    secret = await signing_in.accept(PersonKind.HOLDER, token, PASSWORD)
+    person = await signing_in.person(PersonKind.HOLDER, secret)
+    assert person is not None
+    await signing_in.speak(person, "fa")
+    with suppress(SignInError):
+        await signing_in.sign_in(PersonKind.HOLDER, email=person.email, password=WRONG, address="192.0.2.1")
 
 
 def _ask(service: ReleasedService, *customers: Customer) -> None:

@@ -57,6 +57,12 @@ def test_kept_books_have_something_of_everything(kept: KeptBooks) -> None:
     assert [row["stopped"] for row in tables["intake"]] == [1]
     if "backend_rests" in tables:
         assert {row["state"] for row in tables["backend_rests"]} == {"busy"}
+    if "operators" in tables:
+        assert {row["status"] for row in tables["operators"]} == {"active", "inactive"}
+        assert {row["language"] for row in tables["logins"]} == {"fa"}
+        for column in ("revoked_at_ms", "expires_at_ms"):
+            assert {row[column] is None for row in tables["admin_tokens"]} == {True, False}
+        assert {row["via"] for row in tables["acts"]} == {"command", "token", "holder"}
     assert [table for table, found in tables.items() if not found] == []
 
 

@@ -436,6 +436,24 @@ def test_a_new_invitation_replaces_the_old(desk: Desk, kind: PersonKind) -> None
     asyncio.run(run())
 
 
+def test_another_email_voids_the_invitation_that_went_to_the_old_one(desk: Desk) -> None:
+    """Whoever has that link gets nowhere; the holder signs in with the new email. The same one again voids nothing."""
+    kind = PersonKind.HOLDER
+
+    async def run() -> None:
+        await desk.joined(kind)
+        old, new = EMAILS[kind], "ada@example.org"
+        token = desk.invite(kind).token
+        for email, is_good in ((old, True), (new, False)):
+            desk.provisioning.set_account(desk.ids[kind], email=email)
+            assert (await desk.signing_in.invited(kind, token) is not None) is is_good
+        assert await refused(desk.sign_in(kind)) == (SignInRefusal.WRONG, None)
+        secret = await desk.signing_in.sign_in(kind, email=new, password=PASSWORD, address=ADDRESS)
+        assert (await desk.person(kind, secret)).email == new
+
+    asyncio.run(run())
+
+
 @of_both
 def test_following_another_invitation_sets_another_password_and_ends_all_sessions(desk: Desk, kind: PersonKind) -> None:
     """As after a password that was lost. Nobody else's sessions end."""

@@ -11,6 +11,7 @@ from tarazu.store.accounts import (
     has_accounts,
     insert_account,
     list_accounts,
+    set_account_email,
     update_account,
 )
 from tarazu.store.engine import transaction
@@ -71,6 +72,16 @@ def test_ids_and_emails_are_unique(books: Books) -> None:
         assert not insert_account(connection, make_account(id="acc_4", email="a@example.com"))
         assert find_account(connection, "acc_4") is None
         assert insert_account(connection, make_account(id="acc_4", email="b@example.com"))
+
+
+def test_an_email_that_another_account_has_is_not_set(books: Books) -> None:
+    """It tells so, nothing is changed, and the transaction goes on."""
+    books.add(make_account(), make_account(id="acc_2", email="a@example.com"))
+    with transaction(books.engine) as connection:
+        assert not set_account_email(connection, "acc_1", "a@example.com")
+        assert set_account_email(connection, "acc_2", "a@example.com")
+        assert set_account_email(connection, "acc_1", "b@example.com")
+    assert (books.account().email, books.account("acc_2").email) == ("b@example.com", "a@example.com")
 
 
 def test_a_change_of_plan_and_status_leaves_the_figures(books: Books) -> None:

@@ -109,6 +109,9 @@ def set_(
     account_id: AccountId,
     /,
     *,
+    email: Annotated[
+        str | None, Parameter(metavar="EMAIL", help="Its holder signs in with this address; no two accounts share one.")
+    ] = None,
     plan: Annotated[str | None, Parameter(metavar="PLAN", help="Move it to this plan.")] = None,
     no_plan: Annotated[
         bool, Parameter(name="--no-plan", negative=(), show_default=False, help="Take it off its plan.")
@@ -117,23 +120,29 @@ def set_(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Change an account's plan or status, from the next request on.
+    """Change an account's email, plan or status, from the next request on.
+
+    With another email, a link that its holder was invited by is void.
 
     For example:
 
         tarazu account set acc_9Kx2QwErTyUiOp --plan pro
         tarazu account set acc_9Kx2QwErTyUiOp --status blocked
+        tarazu account set acc_9Kx2QwErTyUiOp --email ada@example.com
     """
     if plan is not None and no_plan:
         raise UsageError("--plan and --no-plan exclude each other.", "Give one of them.")
-    if plan is None and status is None and not no_plan:
-        raise UsageError("There is nothing to change.", "Give --plan PLAN, --no-plan or --status STATUS.")
+    if email is plan is status is None and not no_plan:
+        raise UsageError(
+            "There is nothing to change.", "Give --email EMAIL, --plan PLAN, --no-plan or --status STATUS."
+        )
     from tarazu.service.provisioning import UNCHANGED
 
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         account = provisioning.set_account(
             account_id,
+            email=UNCHANGED if email is None else email,
             plan=plan if plan is not None or no_plan else UNCHANGED,
             status=UNCHANGED if status is None else status,
         )

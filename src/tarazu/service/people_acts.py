@@ -60,7 +60,9 @@ class PeopleActs(Acting):
             account = _lock_account(connection, account_id)
             if account.email is None:
                 raise ConflictError(
-                    "{account} has no email address, which its holder would sign in with.", account=account_id
+                    "{account} has no email address, which its holder would sign in with.",
+                    hint=f"Give it one with: tarazu account set {account_id} --email EMAIL",
+                    account=account_id,
                 )
             if account.status is AccountStatus.BLOCKED:
                 raise ConflictError("{account} is blocked: its holder may not sign in.", account=account_id)

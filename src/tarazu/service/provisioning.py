@@ -15,6 +15,7 @@ from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.domain.keys import ENTROPY_BYTES, mint
+from tarazu.domain.people import PersonKind
 from tarazu.service.admin_token_acts import AdminTokenActs
 from tarazu.service.checks import (
     EXPIRY_S_MAX,
@@ -45,12 +46,15 @@ from tarazu.store.accounts import (
     insert_account,
     list_accounts,
     lock_account,
+    set_account_email,
     update_account,
 )
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import credit_changes
 from tarazu.store.intake import read_intake, write_intake
+from tarazu.store.invitations import forget_invitation
 from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
+from tarazu.store.owners import Owner
 from tarazu.store.pages import on_page
 from tarazu.store.topups import Topup
 from tarazu.store.trail import Act, list_acts
@@ -139,12 +143,7 @@ class Provisioning(PeopleActs, AdminTokenActs):
             created_at_ms=now_ms,
         )
         if not insert_account(connection, account):
-            raise ConflictError(
-                "There is an account with the email {email} already. Give another.",
-                hint="Or find it with: tarazu account list",
-                member="email",
-                email=account.email,
-            )
+            raise _email_taken(account.email)
         detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
         self._record(connection, "account.create", account.id, **detail)
         return account
@@ -187,26 +186,32 @@ class Provisioning(PeopleActs, AdminTokenActs):
         self,
         account_id: str,
         *,
+        email: str | Unchanged = UNCHANGED,
         plan: str | Unchanged | None = UNCHANGED,
         status: AccountStatus | Unchanged = UNCHANGED,
     ) -> Account:
-        """Change plan or status; both hold from the next request on.
+        """Change email, plan or status, from the next request on. An invitation that went to another email is void.
 
         Raises:
-            ProvisioningError: no such account or plan.
+            ProvisioningError: no such account or plan, a bad email, or one that is taken.
         """
         with self._transaction() as connection:
             lock_account(connection, account_id)
             before = existing_account(connection, account_id)
             account = replace(
                 before,
+                email=before.email if isinstance(email, Unchanged) else checked_email(email),
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
                 status=before.status if isinstance(status, Unchanged) else status,
             )
+            if account.email is not None and account.email != before.email:
+                if not set_account_email(connection, account_id, account.email):
+                    raise _email_taken(account.email)
+                forget_invitation(connection, Owner(PersonKind.HOLDER, account_id))
             update_account(connection, account_id, plan=account.plan, status=account.status)
             changes = {
                 name: [getattr(before, name), getattr(account, name)]
-                for name in ("plan", "status")
+                for name in ("email", "plan", "status")
                 if getattr(before, name) != getattr(account, name)
             }
             if changes:
@@ -516,6 +521,15 @@ class Provisioning(PeopleActs, AdminTokenActs):
                     models=", ".join(self._catalogue.models),
                 )
         return tuple(dict.fromkeys(models))
+
+
+def _email_taken(email: str | None) -> ConflictError:
+    return ConflictError(
+        "There is an account with the email {email} already. Give another.",
+        hint="Or find it with: tarazu account list",
+        member="email",
+        email=email,
+    )
 
 
 def _issue(

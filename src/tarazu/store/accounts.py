@@ -3,6 +3,7 @@
 from typing import Any
 
 from sqlalchemy import Connection, Select, or_, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
@@ -80,6 +81,16 @@ def has_accounts(connection: Connection) -> bool:
 def update_account(connection: Connection, account_id: str, *, plan: str | None, status: AccountStatus) -> None:
     """Set plan and status. Only the ledger, top-ups and adjustments touch the figures."""
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(plan=plan, status=status.value))
+
+
+def set_account_email(connection: Connection, account_id: str, email: str) -> bool:
+    """Set the email; False where another account has it, and nothing is changed."""
+    try:
+        with connection.begin_nested():
+            connection.execute(update(accounts).where(accounts.c.id == account_id).values(email=email))
+    except IntegrityError:
+        return False
+    return True
 
 
 def rename_account(connection: Connection, account_id: str, name: str) -> None:
