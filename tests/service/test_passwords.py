@@ -124,7 +124,7 @@ def test_one_is_hashed_at_a_time_and_one_more_than_may_wait_is_refused_at_once()
         waiting.pop().cancel()
         held.go_on.set()
         await asyncio.gather(*waiting)
-        assert held.at_once == [1] * len(waiting)
+        assert set(held.at_once) == {1}
         await passwords.hash("correct horse")
 
     asyncio.run(run())

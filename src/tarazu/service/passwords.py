@@ -27,11 +27,12 @@ class Passwords:
     """Hashes and compares passwords for one process, off its event loop.
 
     A password is taken in Unicode's form NFKC, so that it is the same whatever keyboard it was typed on. The hasher's
-    settings are the library's own, unless one with others is handed in.
+    settings are the library's own but for the lanes, unless one with others is handed in: a hash in one lane leaves the
+    other cores to the callers, and costs whoever guesses as much.
     """
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
-        self._hasher = hasher or PasswordHasher()
+        self._hasher = hasher or PasswordHasher(parallelism=1)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
         self._room = threading.BoundedSemaphore(1 + WAITING_MAX)
 

@@ -1,0 +1,48 @@
+"""Somebody who guesses passwords, fast and from one place: callers of the API do not notice."""
+
+import statistics
+import threading
+import time
+from collections import Counter
+
+from tests.support.books import sqlite_only
+from tests.support.service import Customer, RunningService
+from tests.support.visitor import Visitor
+
+ATTEMPTS_PER_SECOND = 20
+ATTEMPTS = 60
+REQUESTS = 60
+"""How many latencies make a median."""
+RATIO_MAX = 3
+SLACK_S = 0.01
+
+
+def _latency_s(service: RunningService, customer: Customer) -> float:
+    begin_s = time.perf_counter()
+    assert service.chat(customer).status == 200
+    return time.perf_counter() - begin_s
+
+
+@sqlite_only
+def test_twenty_guesses_a_second_do_not_slow_the_api(service: RunningService) -> None:
+    """A completion takes about as long as without them; after the first few nothing is compared any more."""
+    customer = service.customer()
+    before_s = statistics.median(_latency_s(service, customer) for _ in range(REQUESTS))
+    statuses: Counter[int] = Counter()
+
+    def guess() -> None:
+        visitor, begin_s = Visitor(service), time.monotonic()
+        for number in range(ATTEMPTS):
+            time.sleep(max(0.0, begin_s + number / ATTEMPTS_PER_SECOND - time.monotonic()))
+            page = visitor.send("/panel/sign-in", email=f"nobody{number}@example.com", password=f"a guess, {number}")
+            statuses[page.status] += 1
+
+    guessing = threading.Thread(target=guess)
+    guessing.start()
+    latencies_s = []
+    while guessing.is_alive():
+        latencies_s.append(_latency_s(service, customer))
+    guessing.join()
+    assert statistics.median(latencies_s) < before_s * RATIO_MAX + SLACK_S
+    assert statuses[429] == ATTEMPTS - 20, statuses
+    assert sum(statuses.values()) == ATTEMPTS
