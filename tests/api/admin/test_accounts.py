@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from tarazu.store.sessions import insert_session
 from tarazu.store.trail import Via
 from tests.support.admin import AdminClient
 from tests.support.answers import look
+from tests.support.at_once import at_once
 from tests.support.envelopes import assert_domain_error
 from tests.support.service import RunningService
 
@@ -68,6 +70,16 @@ def test_a_change_of_nothing_changes_nothing(admin: AdminClient) -> None:
     before = admin.get(f"/accounts/{account_id}")
     assert admin.ask("PATCH", f"/accounts/{account_id}", {}).json == before
     assert [act.act for act in admin.acts(account_id)] == ["account.create"]
+
+
+def test_changes_at_once_all_stay(admin: AdminClient) -> None:
+    """One who changes the plan and one who changes the status do not undo each other's change."""
+    for _ in range(10):
+        account_id = admin.new_account()
+        changes = ({"plan": None}, {"status": "inactive"})
+        at_once([partial(admin.ask, "PATCH", f"/accounts/{account_id}", change) for change in changes])
+        account = admin.get(f"/accounts/{account_id}")
+        assert (account["plan"], account["status"]) == (None, "inactive")
 
 
 @pytest.mark.parametrize("word", ["id", "a part of the name", "the name in capitals", "a part of the email", "Persian"])
