@@ -8,8 +8,10 @@ from sqlalchemy import Connection
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.calendar import MILLISECONDS_PER_HOUR, day_of, day_start_ms, minute_of, period_of, periods_until
 from tarazu.service.identifiers import first_completion_id
-from tarazu.store.shop import NEWEST_MAX, DayFigures, ModelFigures, accounts_by_status, day_figures, figures_by_model
+from tarazu.store.shop import DayFigures, ModelFigures, accounts_by_status, day_figures, figures_by_model
 
+NEWEST_MAX = 20_000
+"""Of the newest requests so many are looked at, however many there are."""
 GLANCE_HOURS = 1
 DAY_HOURS = 24
 TOP_ACCOUNTS = 10

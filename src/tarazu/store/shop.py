@@ -7,15 +7,15 @@ the usage of a day through the accounts.
 from collections.abc import Sequence
 
 from msgspec import Struct
-from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, case, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, RowMapping, and_, bindparam, case, cast, func, select
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.credits import RequestState
 from tarazu.store.schema import accounts, daily_usage, requests
 from tarazu.store.usage import Usage
 
-NEWEST_MAX = 20_000
-"""Of the newest requests so many are looked at, however many there are."""
+OF_ALL = "of_all_"
+"""Begins the names of figures that are those of all accounts together."""
 
 
 class ModelFigures(Struct, frozen=True, kw_only=True):
@@ -67,15 +67,15 @@ def day_figures(connection: Connection, day: str, *, since_minute: int, top: int
 
     `since_minute` is the one in which the day began: accounts that have sent nothing since then are not looked up.
     """
-    found = connection.execute(_TOP, {"day": day, "since_minute": since_minute, "top": top}).all()
+    found = connection.execute(_TOP, {"day": day, "since_minute": since_minute, "top": top}).mappings().all()
     if not found:
         return DayFigures(accounts=0, usage=Usage(), top=())
     return DayFigures(
-        accounts=found[0].accounts,
-        usage=Usage(*map(int, found[0][-len(_USAGE) :])),
+        accounts=found[0]["accounts"],
+        usage=_usage_of(found[0], of_all=True),
         top=tuple(
-            AccountUsage(account_id=id_, account_name=name, usage=Usage(*map(int, rest[: len(_USAGE)])))
-            for id_, name, *rest in found
+            AccountUsage(account_id=row["id"], account_name=row["name"], usage=_usage_of(row, of_all=False))
+            for row in found
         ),
     )
 
@@ -85,6 +85,12 @@ def accounts_by_status(connection: Connection) -> dict[AccountStatus, int]:
     query = select(accounts.c.status, func.count()).group_by(accounts.c.status)
     counted = {AccountStatus(status): number for status, number in connection.execute(query)}
     return dict.fromkeys(AccountStatus, 0) | counted
+
+
+def _usage_of(row: RowMapping, *, of_all: bool) -> Usage:
+    """Read the usage of the row's account, or of all accounts, which each row has too."""
+    names = Usage.__struct_fields__
+    return Usage(*(int(row[OF_ALL + name if of_all else name]) for name in names))  # PostgreSQL's sums are decimals
 
 
 _LATELY = (
@@ -136,20 +142,20 @@ _BY_MODEL = (
     .order_by(_RANKED.c.model_id)
 )
 
-_USAGE = [func.sum(daily_usage.c[name]) for name in Usage.__struct_fields__]
+_USAGE = {name: func.sum(daily_usage.c[name]) for name in Usage.__struct_fields__}
 _TOP = (
     select(
         accounts.c.id,
         accounts.c.name,
-        *_USAGE,
         func.count().over().label("accounts"),
-        *(func.sum(figure).over() for figure in _USAGE),
+        *(figure.label(name) for name, figure in _USAGE.items()),
+        *(func.sum(figure).over().label(OF_ALL + name) for name, figure in _USAGE.items()),
     )
     # An outer join goes from the accounts to their usage; with an inner one SQLite would go through all usage there is.
     .outerjoin(daily_usage, and_(daily_usage.c.account_id == accounts.c.id, daily_usage.c.day == bindparam("day")))
     .where(accounts.c.window_minute >= bindparam("since_minute"))
     .group_by(accounts.c.id, accounts.c.name)
     .having(func.count(daily_usage.c.day) > 0)
-    .order_by(func.sum(daily_usage.c.credits).desc(), func.sum(daily_usage.c.requests).desc(), accounts.c.id)
+    .order_by(_USAGE["credits"].desc(), _USAGE["requests"].desc(), accounts.c.id)
     .limit(bindparam("top"))
 )
