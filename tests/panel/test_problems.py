@@ -1,0 +1,72 @@
+"""What a page says when it cannot be made: that the service is busy, or that something went wrong, and nothing else."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+from starlette.types import Message
+
+from tarazu.panel.app import _pages
+from tarazu.panel.frame import Frame
+from tarazu.panel.sites import HOLDERS
+from tarazu.panel.visits import Visit
+from tarazu.service.back_office import BackOfficeFullError
+from tarazu.store.availability import BooksUnavailableError
+from tests.support.visitor import Html
+
+OFFICE: Any = SimpleNamespace(catalogue=SimpleNamespace(zone=UTC))
+SERVICE: Any = SimpleNamespace(signing_in=None)
+"""A page that breaks at once asks neither for anything."""
+CANARY = "secret-canary-7"
+
+
+def answer_to(error: Exception) -> tuple[int, dict[str, str], Html]:
+    """Open a page that breaks by this error; answer with status, headers and page."""
+
+    async def breaks(_visit: Visit) -> Response:
+        raise error
+
+    frame = Frame(HOLDERS, SERVICE.signing_in, OFFICE, "http://127.0.0.1:8080")
+    app = _pages(frame, SERVICE, [frame.route("/broken", get=breaks, is_open=True)])
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/broken",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(b"accept-language", b"en")],
+    }
+    with suppress(RuntimeError):  # it goes on to where it is logged
+        asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]  # it is a coroutine
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, Html(b"".join(message.get("body", b"") for message in sent).decode())
+
+
+@pytest.mark.parametrize("error", [BooksUnavailableError(CANARY), BackOfficeFullError(CANARY)])
+def test_while_the_books_are_away_the_service_is_busy(error: Exception) -> None:
+    """503, and when to come back."""
+    status, headers, page = answer_to(error)
+    assert (status, headers["retry-after"]) == (503, "5")
+    assert "The service is busy" in page.text
+    assert CANARY not in page.text
+
+
+def test_what_nobody_has_foreseen_is_told_without_its_words() -> None:
+    """500, with the headers of every page."""
+    status, headers, page = answer_to(RuntimeError(CANARY))
+    assert (status, headers["cache-control"]) == (500, "no-store")
+    assert "content-security-policy" in headers
+    assert "Something went wrong on our side" in page.text
+    assert CANARY not in page.text
