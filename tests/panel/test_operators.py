@@ -1,14 +1,24 @@
 """The operators' pages over HTTP, by forms alone: what each act does to the books, and that it stands in the trail."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
 from sqlalchemy import text
+from starlette.routing import Mount, Route
 
+from tarazu.application import make_application
+from tarazu.backends.local import LocalAddress
+from tarazu.cli.clock import system_clock
 from tarazu.domain.accounts import AccountStatus
+from tarazu.service.configuration import load
+from tarazu.service.pools import LocalAddresses
+from tarazu.service.running import Setup
 from tarazu.store.engine import transaction
 from tarazu.store.trail import Act
 from tests.support.at_once import wait_until
@@ -50,6 +60,8 @@ PAGES = (
     "/audit",
     "/trail",
 )
+OF_BOTH_SITES = {"/settings", "/sign-in", "/sign-out", "/invitation", "/language", "/static"}
+"""Beginnings of pages that holders have too, with tests of their own."""
 
 
 class Shop(Struct, frozen=True):
@@ -109,6 +121,28 @@ def call(service: RunningService, secret: str, model: str = "test/one") -> Answe
     """Send a request with a key."""
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     return service.request("POST", CHAT, f'{{"prompt": "Hello", "model": "{model}"}}', headers)
+
+
+async def own_routes() -> list[Route]:
+    """List the routes of the operators' pages in an application on the demo catalogue, with books in this folder."""
+    addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
+    application: Any = make_application(Setup(load(environ={}), system_clock, addresses))
+    starlette = application._app
+    async with starlette.router.lifespan_context(starlette):
+        mounted: dict[str, Any] = {each.path: each.app for each in starlette.routes if isinstance(each, Mount)}
+        pages = mounted["/admin"]._app
+        return [route for route in pages.routes if "/" + route.path.split("/")[1] not in OF_BOTH_SITES]
+
+
+def test_every_page_and_form_is_tried_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route that is added must be added to FORMS or PAGES too."""
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, set[str]] = {
+        route.path.replace("{account_id}", "ACCOUNT").replace("{key_id}", "KEY"): route.methods or set()
+        for route in asyncio.run(own_routes())
+    }
+    assert {path for path, methods in found.items() if "POST" in methods} == set(FORMS)
+    assert {path for path, methods in found.items() if "POST" not in methods} <= set(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES)
