@@ -1,11 +1,13 @@
 """docs/commands.md."""
 
+import inspect
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
 from tarazu.cli.app import app
-from tests.cli.commands_page import command_paths, commands_page
+from tests.cli.commands_page import WIDTH, command_paths, commands_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS = {
@@ -48,3 +50,12 @@ def test_the_commands_are_those_that_were_agreed() -> None:
 def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
     """The help of each command that does something has an example of it."""
     assert f"\n    {' '.join(('tarazu', *path))}" in commands_page()
+
+
+def test_no_sentence_of_a_help_text_is_broken_twice() -> None:
+    """The prose fits a terminal of 80 columns as it is written: what is wrapped again leaves words alone on a line."""
+    commands = [reduce(lambda parent, name: parent[name], path, app) for path in command_paths(app)]
+    texts = [inspect.getdoc(command.default_command) or "" for command in commands]
+    lines = [line for text in texts for line in text.splitlines() if not line.startswith(" ")]
+    assert len(lines) >= 100
+    assert [line for line in lines if len(line) > WIDTH] == []

@@ -153,9 +153,9 @@ def set_(
 def invite(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """Make a link by which the account's holder chooses a password for the panel.
 
-    It works once and for three days, and takes the place of an older one. The holder signs
-    in with the account's email. For somebody who has a password already it sets another,
-    and ends all sessions.
+    It works once and for three days, and takes the place of an older one. The
+    holder signs in with the account's email. For somebody who has a password
+    already it sets another, and ends all sessions.
 
     For example:
 

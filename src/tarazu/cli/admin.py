@@ -44,10 +44,10 @@ def trail(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Show what was done, newest first: every act but requests, with who, when and what.
+    """Show what was done, newest first: every act but requests, by whom and when.
 
-    It may have been done by a command, on the operators' pages, through the admin API
-    (by a token) or by an account's holder in the panel.
+    It may have been done by a command, on the operators' pages, through the admin
+    API (by a token) or by an account's holder in the panel.
 
     For example:
 

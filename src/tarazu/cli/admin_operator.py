@@ -89,8 +89,8 @@ def list_(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
 def invite(operator: OperatorId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """Make a link by which an operator chooses another password.
 
-    It works once and for three days, and takes the place of an older one. Following it ends
-    all sessions of the operator.
+    It works once and for three days, and takes the place of an older one.
+    Following it ends all sessions of the operator.
 
     For example:
 

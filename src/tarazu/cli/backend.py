@@ -54,8 +54,9 @@ _TEST_COLUMNS = (
 def list_(model: ModelId = None, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """List the backends in the order in which they are asked.
 
-    With their health as the running services see it: ready; busy or tripped, and so
-    left alone for a while; or disabled in the configuration. It asks no backend.
+    With their health as the running services see it: ready; busy or tripped, and
+    so left alone for a while; or disabled in the configuration. It asks no
+    backend.
 
     For example:
 
@@ -90,10 +91,11 @@ def ask(
 ) -> int:
     """Ask every backend of a model once, for real.
 
-    It tells what each has answered, how long that took, and what to do about those
-    that gave no reply; then the exit status is 1. A local model is loaded for the
-    test. Nobody is charged here, but whoever runs a server may charge you. The
-    backends' secrets must be in the environment. It can run beside the service.
+    It tells what each has answered, how long that took, and what to do about
+    those that gave no reply; then the exit status is 1. A local model is loaded
+    for the test. Nobody is charged here, but whoever runs a server may charge
+    you. The backends' secrets must be in the environment. It can run beside the
+    service.
 
     For example:
 

@@ -90,8 +90,8 @@ def adjust(
 ) -> None:
     """Correct an account's balance, up or down, but never below zero.
 
-    With a reference it is safe to repeat: one that was used before changes nothing.
-    Without, it is done each time.
+    With a reference it is safe to repeat: one that was used before changes
+    nothing. Without, it is done each time.
 
     For example:
 
@@ -134,8 +134,8 @@ def history(
 ) -> None:
     """Show what has changed an account's balance beside requests, newest first.
 
-    Every top-up and every adjustment, with when, who and why. Who made a top-up is not
-    known where an older release has booked it.
+    Every top-up and every adjustment, with when, who and why. Who made a top-up
+    is not known where an older release has booked it.
 
     For example:
 

@@ -33,7 +33,8 @@ database_app = command_group("db", "Look after the database.")
 def upgrade(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """Run the migrations that are missing.
 
-    The books are made when there are none. With SQLite `tarazu serve` does it too.
+    The books are made when there are none. With SQLite `tarazu serve` does it
+    too.
 
     For example:
 
@@ -113,9 +114,9 @@ def restore(
     """Replace the books by a backup, also while the service runs.
 
     The backup is checked, audited and migrated before anything is replaced. The
-    books as they were are kept beside the database. What was done since the backup
-    is undone: keys that were revoked are valid again, top-ups are missing. This is
-    for books in SQLite.
+    books as they were are kept beside the database. What was done since the
+    backup is undone: keys that were revoked are valid again, top-ups are missing.
+    This is for books in SQLite.
 
     For example:
 

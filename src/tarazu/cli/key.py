@@ -51,7 +51,8 @@ def create(
 ) -> None:
     """Issue an API key, which is shown this once.
 
-    Only a digest of it is kept. It never allows more than the account's plan does.
+    Only a digest of it is kept. It never allows more than the account's plan
+    does.
 
     For example:
 

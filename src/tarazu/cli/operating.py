@@ -38,7 +38,8 @@ _DIFFERENCE_COLUMNS = (
 def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """Check the configuration.
 
-    It lists what is sold, or everything that is wrong. The exit status is 1 when there is a problem.
+    It lists what is sold, or everything that is wrong. The exit status is 1 when
+    there is a problem.
 
     For example:
 
@@ -56,9 +57,10 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
 def audit(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """Compare the books with their rows.
 
-    It recomputes every account's used quota and balance and every day's usage, and
-    looks for holds that should have ended and rows that belong to nothing. The exit
-    status is 1 on any difference. It changes nothing, and can run beside the service.
+    It recomputes every account's used quota and balance and every day's usage,
+    and looks for holds that should have ended and rows that belong to nothing.
+    The exit status is 1 on any difference. It changes nothing, and can run beside
+    the service.
 
     For example:
 
@@ -85,8 +87,8 @@ def openapi(
 ) -> None:
     """Print the API's contract, OpenAPI 3.1 in JSON.
 
-    The running service has the same at /api/v1/openapi.json and, for the admin API, at
-    /api/admin/v1/openapi.json.
+    The running service has the same at /api/v1/openapi.json and, for the admin
+    API, at /api/admin/v1/openapi.json.
 
     For example:
 

@@ -39,9 +39,10 @@ def serve(
 ) -> int:
     """Serve the API until Ctrl-C or SIGTERM.
 
-    Options win over the configuration. SIGHUP puts a changed configuration in force
-    without a stop. Without a configuration it is a demo: a small language model that
-    is built in, and, at the first start, an account whose API key is printed once.
+    Options win over the configuration. SIGHUP puts a changed configuration in
+    force without a stop. Without a configuration it is a demo: a small language
+    model that is built in, and, at the first start, an account whose API key is
+    printed once.
 
     For example:
 
