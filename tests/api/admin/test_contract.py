@@ -4,13 +4,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.admin import AdminClient
+from tests.support.admin import AdminClient, admin_client
+from tests.support.backend import ScriptedBackend
 from tests.support.books import sqlite_only
-from tests.support.service import RunningService
+from tests.support.service import RunningService, checked
+from tests.support.stores import Store
 
 CASES_MIN = 1_000
 CASES_OF_ONE_OPERATION = 40
@@ -23,6 +26,22 @@ SETTINGS = """
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", "404", "409", "422"]
 """
+
+
+@pytest.fixture(scope="module")
+def service(
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """A service of this module's own: nobody knows what books hold after a thousand requests made up."""
+    folder = tmp_path_factory.mktemp("service")
+    with checked(RunningService(folder, module_backend.url, database_url=store.new_books(folder))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(service: RunningService) -> AdminClient:
+    """A program that may do everything there."""
+    return admin_client(service)
 
 
 @sqlite_only
@@ -55,5 +74,4 @@ def test_every_answer_is_as_the_contract_says(service: RunningService, admin: Ad
         return int(generated[1].replace(",", ""))
 
     total = cases("examples,coverage,fuzzing", CASES_OF_ONE_OPERATION) + cases("stateful", CHAINS)
-    service.provisioning.resume_intake()
     assert total >= CASES_MIN
