@@ -1,5 +1,7 @@
 """Every page of the panel and of the operators, with something to see on each."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from tests.support.service import Customer, RunningService
@@ -53,8 +55,8 @@ class Inhabitants(Struct, frozen=True):
         return page.format(account_id=self.customer.account_id, key_id=self.customer.key_id)
 
 
-def settle(service: RunningService, base_url: str) -> Inhabitants:
-    """Let some people live in the books."""
+def settle(service: RunningService, base_url: str, *, live: Callable[[Customer], None] = lambda _: None) -> Inhabitants:
+    """Let some people live in the books. `live` is what the customer does before all are invited."""
     books = service.provisioning
     account = books.create_account(name="Sara Kamali", email="sara@example.com", plan="large")
     issued = books.create_key(account.id, name="laptop")
@@ -65,6 +67,7 @@ def settle(service: RunningService, base_url: str) -> Inhabitants:
     books.adjust_credit(account.id, -50, reason="Counted twice")
     for model in ("test/one", "test/two", "test/free") * 3:
         assert service.chat(customer, model=model).status == 200
+    live(customer)
     newcomer = books.create_account(name="Nima", email="nima@example.com")
     _, invitation = books.create_operator(email="ada@example.com", name="Ada")
     return Inhabitants(

@@ -1,9 +1,12 @@
-"""Take a picture of every page, for people to look at: `python -m tests.browser.pictures [FOLDER]`.
+"""Take a picture of every page, and make docs/pictures.md of them: `python -m tests.browser.pictures`.
 
 Phone and desktop, light and dark, English and Persian. The figures are those of a few days of somebody's requests.
 """
 
 import sys
+from base64 import b64decode
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,68 +15,104 @@ from playwright.sync_api import Browser
 
 from tests.browser.pages import HOLDER_PAGES, OPEN_PAGES, OPERATOR_PAGES, PASSWORD, Inhabitants, settle
 from tests.support.backend import ScriptedBackend
-from tests.support.browser import DESKTOP, PHONE, Scheme, chromium, visiting
-from tests.support.service import RunningService
+from tests.support.browser import DESKTOP, PHONE, Scheme, Visitor, chromium, visiting
+from tests.support.service import Customer, RunningService
+from tests.support.set_clock import SetClock
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+GALLERY = FOLDER.with_suffix(".md")
+PAGES = (*HOLDER_PAGES, *OPERATOR_PAGES, *OPEN_PAGES)
+SHOWN = ("en-1280-light", "fa-390-dark")
+INTRODUCTION = """# Pictures of every page
+
+In English and Persian, at 390 and 1,280 pixels, light and dark. `python -m tests.browser.pictures` takes
+them anew; the people and their requests are made up.
+"""
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+QUALITY = 75
+DAYS = 24
+DAY_S = 86_400
+MODELS = ("test/one", "test/two", "test/free")
 LOCALES = {"en": "en-US", "fa": "fa-IR"}
 
 
 def main() -> None:
     """Take them all, and say where they are."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as name, ScriptedBackend() as backend, RunningService(Path(name), backend.url) as service:
-        base_url = f"http://127.0.0.1:{service.port}"
-        inhabitants = settle(service, base_url)
-        with chromium() as browser:
+    FOLDER.mkdir(exist_ok=True)
+    with TemporaryDirectory() as name, ScriptedBackend() as backend:
+        clock = SetClock(Path(name))
+        service = RunningService(Path(name), backend.url, environ=clock.environ, clock=clock)
+        with service, chromium() as browser:
+            base_url = f"http://127.0.0.1:{service.port}"
+            inhabitants = settle(service, base_url, live=partial(_ask_for_weeks, service, clock))
             kept = _signed_in(browser, base_url, inhabitants)
-            for language, locale in LOCALES.items():
-                for width in (PHONE, DESKTOP):
-                    for scheme in SCHEMES:
-                        ending = f"{language}-{width}-{scheme}"
-                        _take(
-                            browser,
-                            base_url,
-                            inhabitants,
-                            kept,
-                            folder,
-                            ending,
-                            width=width,
-                            scheme=scheme,
-                            locale=locale,
-                        )
-    sys.stdout.write(f"{len(list(folder.glob('*.png')))} pictures in {folder}\n")
+            for ending in endings():
+                with visiting(browser, base_url, **kept, **look(ending)) as visitor:
+                    _take(visitor, ending, (*HOLDER_PAGES, *OPERATOR_PAGES), inhabitants)
+                with visiting(browser, base_url, **look(ending)) as visitor:
+                    _take(visitor, ending, OPEN_PAGES, inhabitants)
+    GALLERY.write_text(gallery(), "utf-8")
+    sys.stdout.write(f"{GALLERY}\n")
+
+
+def gallery() -> str:
+    """Write the page that shows them all."""
+    sections = []
+    for page in PAGES:
+        looks = " · ".join(f"[{ending}](pictures/{file_name(page, ending)})" for ending in endings())
+        shown = " ".join(f"![{page}, {ending}](pictures/{file_name(page, ending)})" for ending in SHOWN)
+        sections.append(f"## `{page}`\n{looks}\n\n{shown}\n")
+    return INTRODUCTION + "\n" + "\n".join(sections)
+
+
+def endings() -> list[str]:
+    """Name the looks: language, width and scheme."""
+    return [f"{language}-{width}-{scheme}" for language in LOCALES for width in (PHONE, DESKTOP) for scheme in SCHEMES]
+
+
+def look(ending: str) -> dict[str, Any]:
+    """Tell what a browser of this look is."""
+    language, width, scheme = ending.split("-")
+    return {"width": int(width), "scheme": scheme, "locale": LOCALES[language]}
+
+
+def file_name(page: str, ending: str) -> str:
+    """Name the picture of a page in one look."""
+    words = page.replace("{account_id}", "one").replace("{key_id}", "one").strip("/").replace("/", "-")
+    return f"{words}-{ending}.webp"
+
+
+def _ask_for_weeks(service: RunningService, clock: SetClock, customer: Customer) -> None:
+    for day in range(DAYS):
+        clock.advance(DAY_S)
+        for number in range(3 + day * 5 % 7):
+            service.chat(customer, model=MODELS[number % len(MODELS)])
 
 
 def _signed_in(browser: Browser, base_url: str, inhabitants: Inhabitants) -> dict[str, Any]:
+    """Sign a customer and an operator in; answer with what their browser keeps."""
     with visiting(browser, base_url) as visitor:
         visitor.accept(inhabitants.holder_link, PASSWORD)
         visitor.accept(inhabitants.operator_link, PASSWORD)
         return {"storage_state": visitor.context.storage_state()}
 
 
-def _take(
-    browser: Browser,
-    base_url: str,
-    inhabitants: Inhabitants,
-    kept: dict[str, Any],
-    folder: Path,
-    ending: str,
-    **look: Any,
-) -> None:
-    for pages, state in (((*HOLDER_PAGES, *OPERATOR_PAGES), kept), (OPEN_PAGES, {})):
-        with visiting(browser, base_url, **state, **look) as visitor:
-            for page in pages:
-                visitor.open(inhabitants.path(page))
-                visitor.page.screenshot(path=folder / f"{_name(page)}-{ending}.png", full_page=True)
-            visitor.faults.clear()  # an invitation that has ended is no fault here
+def _take(visitor: Visitor, ending: str, pages: Iterable[str], inhabitants: Inhabitants) -> None:
+    for page in pages:
+        visitor.open(inhabitants.path(page))
+        (FOLDER / file_name(page, ending)).write_bytes(_picture(visitor))
+    visitor.faults.clear()  # an invitation that has ended is no fault here
 
 
-def _name(page: str) -> str:
-    words = page.replace("{account_id}", "one").replace("{key_id}", "one").strip("/").replace("/", "-")
-    return words or "first"
+def _picture(visitor: Visitor) -> bytes:
+    """Take the whole page in a format that Playwright itself does not offer, in a third of the bytes."""
+    session = visitor.context.new_cdp_session(visitor.page)
+    size = session.send("Page.getLayoutMetrics")["cssContentSize"]
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+    settings = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": clip}
+    data: str = session.send("Page.captureScreenshot", settings)["data"]
+    session.detach()
+    return b64decode(data)
 
 
 if __name__ == "__main__":

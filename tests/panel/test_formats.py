@@ -116,6 +116,8 @@ def test_each_language_has_its_own_way() -> None:
     assert PERSIAN.short_day("2026-11-28") == "۷ آذر"
     assert ENGLISH.month("2026-11") == "November 2026"
     assert PERSIAN.month("2026-11") == "نوامبر ۲۰۲۶"
+    assert ENGLISH.duration(7) == "7\u00a0ms"
+    assert PERSIAN.duration(999) == "۹۹۹\u00a0میلی‌ثانیه"
     assert ENGLISH.duration(1240) == "1.2\u00a0s"
     assert PERSIAN.duration(12_400) == "۱۲\u00a0ثانیه"
     assert ENGLISH.percent(1, 0) == "0%"

@@ -97,7 +97,9 @@ class Formats(Struct, frozen=True):
         return f"{self.number(amount)}\u00a0{unit}"
 
     def duration(self, milliseconds: int) -> str:
-        """Write how long something took, in seconds; short ones to the tenth."""
+        """Write how long something took: 240 ms, 1.2 s, 12 s."""
+        if milliseconds < MILLISECONDS_PER_SECOND:
+            return f"{self.digits(str(milliseconds))}\u00a0{'میلی‌ثانیه' if self.language is Language.PERSIAN else 'ms'}"
         seconds = milliseconds / MILLISECONDS_PER_SECOND
         written = self.digits(f"{seconds:.1f}" if seconds < EVEN_S_MAX else f"{seconds:,.0f}")
         return f"{written}\u00a0{'ثانیه' if self.language is Language.PERSIAN else 's'}"
