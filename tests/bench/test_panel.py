@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from bench import books
-from bench.panel import PAGES, BooksDifferError, Size, run
+from bench.panel import HTTP_PAGES, PAGES, BooksDifferError, Size, run
 from tests.support.stores import PostgresqlStore, SqliteStore, Store
 
 TINY = Size(small=500, large=2_000, accounts=5, rounds=2)
@@ -17,9 +17,12 @@ def test_every_page_is_measured(sqlite_store: SqliteStore, postgresql_store: Pos
     stores: dict[str, Store] = {"sqlite": sqlite_store, "postgresql": postgresql_store}
     report = run(stores, tmp_path, TINY)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report.splitlines() if line.startswith("|")]
-    assert [(row[0], row[1]) for row in rows[2:]] == [(page, store) for page in PAGES for store in stores]
+    figures = [row for row in rows if row[1] in stores]
+    assert [(row[0], row[1]) for row in figures] == [
+        (page, store) for page in (*PAGES, *HTTP_PAGES) for store in stores
+    ]
     assert {len(row) for row in rows} == {2 + 3 * 2 + 2}
-    assert min(float(figure) for row in rows[2:] for figure in row[2:]) >= 0
+    assert min(float(figure) for row in figures for figure in row[2:]) >= 0
 
 
 def test_a_difference_in_the_books_ends_the_run(

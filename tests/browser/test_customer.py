@@ -66,6 +66,7 @@ def test_a_model_answers_in_the_playground(
         visitor.send("/panel/playground", prompt="Hello there", model="test/two")
         assert visitor.page.locator(".turn.assistant").count() == 1
         visitor.send("/panel/playground", prompt="And again", model="test/one")
+        visitor.assert_readable()
         assert visitor.page.locator(".turn.assistant").count() == 2
     assert service.provisioning.account(account.id).used == 3
 
@@ -73,6 +74,7 @@ def test_a_model_answers_in_the_playground(
 def _created_key(visitor: Visitor) -> str:
     visitor.open("/panel/keys/new")
     visitor.send("/panel/keys/new", name="laptop")
+    visitor.assert_readable()
     return visitor.page.inner_text("#secret")
 
 

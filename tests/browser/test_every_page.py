@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 
 from tests.browser.pages import HOLDER_PAGES, OPEN_PAGES, OPERATOR_PAGES, PASSWORD, Inhabitants, settle
 from tests.support.books import sqlite_only
-from tests.support.browser import DESKTOP, PHONE, Visitor, visiting
+from tests.support.browser import DESKTOP, PHONE, visiting
 from tests.support.service import RunningService
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -45,7 +45,7 @@ def test_a_page_of_who_is_signed_in_can_be_read_by_everybody(
     with visiting(browser, base_url, **contexts, **LOOKS[look]) as visitor:
         visitor.open(inhabitants.path(page))
         assert visitor.page.url == base_url + inhabitants.path(page)
-        assert_readable(visitor)
+        visitor.assert_readable()
 
 
 @sqlite_only
@@ -58,7 +58,7 @@ def test_a_page_of_who_is_not_signed_in_can_be_read_by_everybody(
     with visiting(browser, base_url, **LOOKS[look]) as visitor:
         visitor.open(page)
         visitor.faults[:] = [fault for fault in visitor.faults if fault != NOT_FOUND]
-        assert_readable(visitor)
+        visitor.assert_readable()
 
 
 @sqlite_only
@@ -71,7 +71,7 @@ def test_a_page_that_is_not_there_can_be_read_by_everybody(
         visitor.open("/panel/nothing-here")
         assert visitor.faults == [NOT_FOUND]
         visitor.faults.clear()
-        assert_readable(visitor)
+        visitor.assert_readable()
 
 
 @sqlite_only
@@ -82,12 +82,6 @@ def test_pages_with_nothing_to_show_lead_on(browser: Browser, base_url: str, inh
         for page in ("/panel/keys", "/panel/history", "/panel/credits", "/panel/playground"):
             visitor.open(page)
             assert visitor.page.locator(".empty h2").count() == 1, page
-            assert_readable(visitor)
+            visitor.assert_readable()
         visitor.open("/panel/models")
         assert visitor.page.locator(".notice.warn").count() == 1
-
-
-def assert_readable(visitor: Visitor) -> None:
-    """See what axe-core and the window's width say of the page that is open."""
-    assert visitor.violations() == []
-    assert not visitor.is_wider_than_the_window()

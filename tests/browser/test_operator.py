@@ -26,6 +26,9 @@ def test_the_way_of_an_operator(
         visitor.send("/admin/accounts/new", name="Grace", email=f"grace-{language}@example.com")
         account_path = visitor.path()
         account_id = account_path.rpartition("/")[2]
+        visitor.open(account_path)
+        visitor.send(f"{account_path}/invite")
+        visitor.assert_readable()
         visitor.open(f"{account_path}/credits")
         visitor.send(f"{account_path}/credits/add", credits="25", reference=f"invoice {language}")
         assert service.provisioning.account(account_id).balance == 25
@@ -39,6 +42,7 @@ def test_the_way_of_an_operator(
 
         visitor.open("/admin/intake")
         visitor.send("/admin/intake/stop", retry_after_s="7")
+        visitor.assert_readable()
         stopped = service.chat(customer)
         assert (stopped.status, stopped.headers["retry-after"]) == (http.client.SERVICE_UNAVAILABLE, "7")
         visitor.send("/admin/intake/resume")
@@ -46,6 +50,7 @@ def test_the_way_of_an_operator(
 
         visitor.open("/admin/audit")
         visitor.send("/admin/audit")
+        visitor.assert_readable()
         assert visitor.page.locator('main .notice[role="status"]').count() == 1
         assert visitor.page.locator('main [role="alert"], #differences-title').count() == 0
     assert service.provisioning.account(account_id).balance == 22
@@ -53,6 +58,7 @@ def test_the_way_of_an_operator(
     assert [act.act for act in reversed(acts)] == [
         "operator.set_password",
         "account.create",
+        "account.invite",
         "credit.add",
         "key.create",
         "account.set",
@@ -65,6 +71,7 @@ def test_the_way_of_an_operator(
 def _created_key(visitor: Visitor, account_path: str) -> str:
     visitor.open(f"{account_path}/keys/new")
     visitor.send(f"{account_path}/keys/new", name="shop")
+    visitor.assert_readable()
     return visitor.page.inner_text("#secret")
 
 

@@ -67,6 +67,11 @@ class Visitor(Struct, frozen=True):
         found = self.page.evaluate(f"axe.run(document, {{runOnly: {json.dumps(STANDARDS)}}}).then(r => r.violations)")
         return [f"{each['id']}: {each['help']} {[node['html'] for node in each['nodes']]}" for each in found]
 
+    def assert_readable(self) -> None:
+        """See that axe-core has nothing against the page that is open, and that it is no wider than its window."""
+        assert self.violations() == []
+        assert not self.is_wider_than_the_window()
+
     def is_wider_than_the_window(self) -> bool:
         """Tell whether the page must be scrolled sideways to be read."""
         wider: bool = self.page.evaluate(
