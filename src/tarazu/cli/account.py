@@ -136,7 +136,7 @@ def set_(
         raise UsageError(
             "There is nothing to change.", "Give --email EMAIL, --plan PLAN, --no-plan or --status STATUS."
         )
-    from tarazu.service.provisioning import UNCHANGED
+    from tarazu.service.account_acts import UNCHANGED
 
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:

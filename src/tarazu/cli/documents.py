@@ -13,7 +13,7 @@ from tarazu.service.servers import host_of, model_of, url_of
 if TYPE_CHECKING:
     from tarazu.service.backend_reports import BackendReport
     from tarazu.service.crediting import CreditHistory
-    from tarazu.service.provisioning import IssuedKey
+    from tarazu.service.key_acts import IssuedKey
     from tarazu.store.adjustments import Adjustment
     from tarazu.store.topups import Topup
 

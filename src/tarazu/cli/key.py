@@ -12,7 +12,7 @@ from tarazu.cli.output import Column, print_fields, print_json, print_table, say
 from tarazu.cli.program import command_line
 
 if TYPE_CHECKING:
-    from tarazu.service.provisioning import IssuedKey
+    from tarazu.service.key_acts import IssuedKey
 
 key_app = command_group("key", "Issue, list, revoke and replace API keys.")
 

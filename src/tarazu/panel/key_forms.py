@@ -8,7 +8,8 @@ from starlette.exceptions import HTTPException
 
 from tarazu.domain.catalogue import Model
 from tarazu.panel.forms import Form
-from tarazu.service.provisioning import IssuedKey, Provisioning
+from tarazu.service.key_acts import IssuedKey
+from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
 
 DAYS_MAX = 3_650

@@ -1,15 +1,18 @@
 """What all acts on the books have in common: whose they are, the transaction each is, and the trail that it leaves."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from tarazu.domain.calendar import Clock
+from tarazu.domain.accounts import Account
+from tarazu.domain.calendar import Clock, period_of
 from tarazu.domain.catalogue import Catalogue
 from tarazu.service.checks import NAME_LENGTH_MAX, checked_text
 from tarazu.service.identifiers import new_act_id
 from tarazu.store.engine import transaction
+from tarazu.store.pages import on_page
 from tarazu.store.trail import Act, Via, insert_act
 
 
@@ -42,6 +45,9 @@ class Acting:
             now_ms=self._clock(),
             detail=detail,
         )
+
+    def _on_this_page(self, connection: Connection, found: Sequence[Account]) -> list[Account]:
+        return on_page(connection, found, period_of(self._clock(), self._catalogue.zone))
 
     def _made_by(self) -> str:
         return checked_text("name of who does it", self._by, NAME_LENGTH_MAX)

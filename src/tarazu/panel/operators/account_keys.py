@@ -14,7 +14,8 @@ from tarazu.panel.messages import told
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.finding import existing_account
-from tarazu.service.provisioning import IssuedKey, Provisioning
+from tarazu.service.key_acts import IssuedKey
+from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.service.reports import KeyLine, KeyList, key_line, key_list
 

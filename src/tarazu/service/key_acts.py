@@ -1,0 +1,256 @@
+"""Issue, list, revoke and replace API keys."""
+
+import os
+from collections.abc import Sequence
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from tarazu.domain.accounts import Key, Window
+from tarazu.domain.catalogue import ANY_MODEL
+from tarazu.domain.keys import ENTROPY_BYTES, mint
+from tarazu.service.acting import Acting
+from tarazu.service.checks import (
+    EXPIRY_S_MAX,
+    HISTORY_LENGTH,
+    LIMIT_PER_MINUTE_MAX,
+    NAME_LENGTH_MAX,
+    checked_count,
+    checked_expiry,
+    checked_text,
+)
+from tarazu.service.creating import asked_under, created_before, record_creation
+from tarazu.service.finding import KeyPage, existing_account, keys_page, no_key
+from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
+from tarazu.store.accounts import (
+    lock_account,
+)
+from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
+
+
+class IssuedKey(Struct, frozen=True):
+    """A key just made. `secret` is the whole key; this is the only time that it can be seen."""
+
+    key: Key
+    secret: str
+
+    def __repr__(self) -> str:
+        """Name the key without its secret."""
+        return f"IssuedKey({self.key.id})"
+
+
+class KeyActs(Acting):
+    """The acts on API keys."""
+
+    def create_key(
+        self,
+        account_id: str,
+        *,
+        name: str,
+        models: Sequence[str] | None = None,
+        limit_per_minute: int | None = None,
+        expires_in_s: int | None = None,
+    ) -> IssuedKey:
+        """Issue a key.
+
+        Raises:
+            ProvisioningError: no such account or model, a bad name, limit or expiry.
+        """
+        with self._transaction() as connection:
+            return self._new_key(
+                connection,
+                account_id,
+                name=name,
+                models=models,
+                limit_per_minute=limit_per_minute,
+                expires_in_s=expires_in_s,
+            )
+
+    def create_key_once(
+        self,
+        account_id: str,
+        reference: str,
+        *,
+        name: str,
+        models: Sequence[str] | None,
+        limit_per_minute: int | None,
+        expires_in_s: int | None,
+    ) -> tuple[Key, str | None]:
+        """Issue a key, once for each reference; with it comes the whole key if it was issued just now.
+
+        The same reference again, with the same values, answers with the first key as it is now, and None.
+
+        Raises:
+            ProvisioningError: as in `create_key`; a bad reference, or one that was used with other values.
+        """
+        asked = asked_under(reference, "key", account_id, name, models, limit_per_minute, expires_in_s)
+        with self._transaction() as connection:
+            existing_account(connection, account_id)
+            first = created_before(connection, asked)
+            if first is not None:
+                return _key(connection, first, account_id), None
+            issued = self._new_key(
+                connection,
+                account_id,
+                name=name,
+                models=models,
+                limit_per_minute=limit_per_minute,
+                expires_in_s=expires_in_s,
+            )
+            record_creation(connection, asked, issued.key.id, issued.key.created_at_ms)
+            return issued.key, issued.secret
+
+    def keys(self, account_id: str) -> list[Key]:
+        """List the keys of an account, also those that have ended, oldest first.
+
+        Raises:
+            ProvisioningError: there is no such account.
+        """
+        with self._reading() as connection:
+            existing_account(connection, account_id)
+            return list_keys(connection, account_id)
+
+    def keys_page(self, account_id: str, *, limit: int = HISTORY_LENGTH, after: str | None = None) -> KeyPage:
+        """List the keys of an account, the newest first: at most `limit`, after the key `after` if given.
+
+        Raises:
+            ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+        """
+        with self._reading() as connection:
+            return keys_page(connection, account_id, limit=limit, after=after)
+
+    def key(self, key_id: str) -> Key:
+        """Show one key.
+
+        Raises:
+            ProvisioningError: there is no such key.
+        """
+        with self._reading() as connection:
+            return _key(connection, key_id, None)
+
+    def revoke_key(self, key_id: str, *, account_id: str | None = None) -> Key:
+        """End a key now, of this account if one is given; one that is revoked already stays as it is.
+
+        Raises:
+            ProvisioningError: there is no such key.
+        """
+        with self._transaction() as connection:
+            key = _lock_key(connection, key_id, account_id)
+            if key.revoked_at_ms is None:
+                revoke_key(connection, key_id, self._clock())
+                self._record(connection, "key.revoke", key.account_id, key_id, name=key.name)
+            return _key(connection, key_id, account_id)
+
+    def replace_key(self, key_id: str, *, grace_s: int = 0, account_id: str | None = None) -> IssuedKey:
+        """Issue a new key with the name, models, limit and expiry of an old one, which ends now or after `grace_s`.
+
+        Where an account is given the key must be one of it.
+
+        Raises:
+            ProvisioningError: there is no such key, it has ended, or the time is too long.
+        """
+        checked_count("time of grace", grace_s, member="grace_s", least=0, most=EXPIRY_S_MAX)
+        now = self._clock()
+        with self._transaction() as connection:
+            old = _lock_key(connection, key_id, account_id)
+            if not old.is_active(now):
+                raise ConflictError("{key} has ended; create a new key instead.", key=key_id)
+            if grace_s > 0:
+                ends_at_ms = now + grace_s * 1_000
+                set_key_expiry(connection, key_id, min(ends_at_ms, old.expires_at_ms or ends_at_ms))
+            else:
+                revoke_key(connection, key_id, now)
+            issued = _issue(
+                connection,
+                account_id=old.account_id,
+                name=old.name,
+                models=old.models,
+                limit_per_minute=old.limit_per_minute,
+                created_at_ms=now,
+                expires_at_ms=old.expires_at_ms,
+            )
+            detail = {"name": old.name, "in_place_of": old.id, "grace_s": grace_s}
+            self._record(connection, "key.replace", old.account_id, issued.key.id, **detail)
+        return issued
+
+    def _new_key(
+        self,
+        connection: Connection,
+        account_id: str,
+        *,
+        name: str,
+        models: Sequence[str] | None,
+        limit_per_minute: int | None,
+        expires_in_s: int | None,
+    ) -> IssuedKey:
+        created_at_ms = self._clock()
+        existing_account(connection, account_id)
+        issued = _issue(
+            connection,
+            account_id=account_id,
+            name=checked_text("name", name, NAME_LENGTH_MAX),
+            models=self._models(models),
+            limit_per_minute=checked_count(
+                "limit per minute", limit_per_minute, member="limit_per_minute", most=LIMIT_PER_MINUTE_MAX
+            ),
+            created_at_ms=created_at_ms,
+            expires_at_ms=checked_expiry(created_at_ms, expires_in_s),
+        )
+        self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
+        return issued
+
+    def _models(self, models: Sequence[str] | None) -> tuple[str, ...] | None:
+        if models is None:
+            return None
+        if not models:
+            raise ProvisioningError("A list of models must name at least one.", member="models")
+        for model_id in models:
+            if model_id != ANY_MODEL and model_id not in self._catalogue.models:
+                raise ProvisioningError(
+                    "There is no model {model!r}. Models: {models}.",
+                    member="models",
+                    model=model_id,
+                    models=", ".join(self._catalogue.models),
+                )
+        return tuple(dict.fromkeys(models))
+
+
+def _issue(
+    connection: Connection,
+    *,
+    account_id: str,
+    name: str,
+    models: tuple[str, ...] | None,
+    limit_per_minute: int | None,
+    created_at_ms: int,
+    expires_at_ms: int | None,
+) -> IssuedKey:
+    minted = mint(os.urandom(ENTROPY_BYTES))
+    key = Key(
+        id=minted.id,
+        account_id=account_id,
+        name=name,
+        digest=minted.digest,
+        models=models,
+        limit_per_minute=limit_per_minute,
+        created_at_ms=created_at_ms,
+        expires_at_ms=expires_at_ms,
+        revoked_at_ms=None,
+        window=Window(),
+    )
+    insert_key(connection, key)
+    return IssuedKey(key, minted.text)
+
+
+def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:
+    key = find_key(connection, key_id)
+    if key is None or account_id not in (None, key.account_id):
+        raise no_key(key_id)
+    return key
+
+
+def _lock_key(connection: Connection, key_id: str, account_id: str | None) -> Key:
+    """Read a key to change it. Its account is locked first, as everywhere: the trail's row will lead there."""
+    key = _key(connection, key_id, account_id)
+    lock_account(connection, key.account_id)
+    return _key(connection, key_id, account_id)
