@@ -28,7 +28,7 @@ KEYWORDS = {
     "NotThereError": (1,),
     "ConflictError": (1,),
     "checked_text": (1,),
-    "at_least_one": (1,),
+    "checked_count": (1,),
     "within": (1,),
     "whole_number": (1,),
 }
