@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.backend import ScriptedBackend
-from tests.support.browser import chromium
+from tests.support.browser import ENGLISH, PERSIAN, Spoken, chromium
 from tests.support.service import RunningService, checked
-from tests.support.stores import Store
+from tests.support.stores import SqliteStore, Store
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,12 @@ def service(
     folder = tmp_path_factory.mktemp("service")
     with checked(RunningService(folder, backend.url, database_url=store.new_books(folder))) as service:
         yield service
+
+
+@pytest.fixture(scope="module")
+def spoken(store: Store) -> Spoken:
+    """Choose the language of a way through the pages: one on each store."""
+    return ENGLISH if isinstance(store, SqliteStore) else PERSIAN
 
 
 @pytest.fixture(scope="module")

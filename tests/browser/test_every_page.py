@@ -1,6 +1,7 @@
 """Every page can be read by everybody: with any eyes, by keyboard and screen reader, on phone and desktop."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from playwright.sync_api import Browser
 
 from tests.browser.pages import HOLDER_PAGES, OPEN_PAGES, OPERATOR_PAGES, PASSWORD, Inhabitants, settle
 from tests.support.books import sqlite_only
-from tests.support.browser import DESKTOP, PHONE, visiting
+from tests.support.browser import DESKTOP, PHONE, Visitor, visiting
 from tests.support.service import RunningService
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -27,25 +28,28 @@ def inhabitants(service: RunningService, base_url: str) -> Inhabitants:
 
 
 @pytest.fixture(scope="module")
-def contexts(browser: Browser, base_url: str, inhabitants: Inhabitants) -> Iterator[dict[str, Any]]:
-    """Sign a customer and an operator in, and keep what their browser keeps."""
-    with visiting(browser, base_url) as visitor:
-        visitor.accept(inhabitants.holder_link, PASSWORD)
-        visitor.accept(inhabitants.operator_link, PASSWORD)
-        yield {"storage_state": visitor.context.storage_state()}
+def visitors(browser: Browser, base_url: str, inhabitants: Inhabitants) -> Iterator[dict[str, Visitor]]:
+    """Be signed in as a customer and as an operator, in a browser of each look."""
+    with ExitStack() as stack:
+        first = stack.enter_context(visiting(browser, base_url))
+        first.accept(inhabitants.holder_link, PASSWORD)
+        first.accept(inhabitants.operator_link, PASSWORD)
+        kept: dict[str, Any] = {"storage_state": first.context.storage_state()}
+        yield {name: stack.enter_context(visiting(browser, base_url, **kept, **look)) for name, look in LOOKS.items()}
 
 
 @sqlite_only
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("page", [*HOLDER_PAGES, *OPERATOR_PAGES])
 def test_a_page_of_who_is_signed_in_can_be_read_by_everybody(
-    browser: Browser, base_url: str, inhabitants: Inhabitants, contexts: dict[str, Any], page: str, look: str
+    inhabitants: Inhabitants, visitors: dict[str, Visitor], page: str, look: str
 ) -> None:
     """axe-core has nothing against it, it is no wider than its window, and it asks nobody else."""
-    with visiting(browser, base_url, **contexts, **LOOKS[look]) as visitor:
-        visitor.open(inhabitants.path(page))
-        assert visitor.page.url == base_url + inhabitants.path(page)
-        visitor.assert_readable()
+    visitor, path = visitors[look], inhabitants.path(page)
+    visitor.open(path)
+    assert visitor.page.url == visitor.base_url + path
+    visitor.assert_readable()
+    assert visitor.faults == []
 
 
 @sqlite_only
@@ -63,15 +67,13 @@ def test_a_page_of_who_is_not_signed_in_can_be_read_by_everybody(
 
 @sqlite_only
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_page_that_is_not_there_can_be_read_by_everybody(
-    browser: Browser, base_url: str, contexts: dict[str, Any], look: str
-) -> None:
+def test_a_page_that_is_not_there_can_be_read_by_everybody(visitors: dict[str, Visitor], look: str) -> None:
     """It says so, and leads back."""
-    with visiting(browser, base_url, **contexts, **LOOKS[look]) as visitor:
-        visitor.open("/panel/nothing-here")
-        assert visitor.faults == [NOT_FOUND]
-        visitor.faults.clear()
-        visitor.assert_readable()
+    visitor = visitors[look]
+    visitor.open("/panel/nothing-here")
+    assert visitor.faults == [NOT_FOUND]
+    visitor.faults.clear()
+    visitor.assert_readable()
 
 
 @sqlite_only

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tarazu.domain.admin_tokens import Scope
 from tarazu.panel.sites import HOLDERS, OPERATORS, Site
+from tests.support.books import sqlite_only
 from tests.support.routes import Place, all_places
 from tests.support.service import RunningService
 from tests.support.visitor import Holder, Operator, Page, Visitor, holder, operator
@@ -55,6 +56,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Site], 
     return closed
 
 
+@sqlite_only
 @pytest.mark.parametrize("name", SITES)
 def test_nobody_gets_past_the_door(cast: Cast, closed: Callable[[Site], list[Place]], name: str) -> None:
     """Each route leads to the door: with the other site's session, one that has ended, a key or a token, or nothing."""

@@ -418,7 +418,7 @@ def test_the_shop_shows_what_has_happened(shop: Shop, backend: ScriptedBackend) 
     wait_until(lambda: shop.service.account(shop.customer).used == 2)  # the other hold is released after its answer
     for path in ("/admin/", "/admin/?span=day"):
         page = shop.visitor.get(path).text
-        assert re.search(r"test/two \d+ [1-9]\d* \d+ \d+\.\d s \d+\.\d s", page), page
+        assert re.search(r"test/two \d+ [1-9]\d* \d+ [\d.]+ m?s [\d.]+ m?s", page), page
         assert shop.service.account(shop.customer).name in page
         assert "test/one#1" in page
     requests = shop.visitor.get(f"{shop.account}/requests").text

@@ -21,9 +21,19 @@ STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pract
 PHONE = 390
 DESKTOP = 1_280
 HEIGHT = 900
-LANGUAGES = [("en-US", "en", "ltr"), ("fa-IR", "fa", "rtl")]
-"""What a browser asks for, and the language and direction of the pages that it gets."""
 Scheme = Literal["light", "dark"]
+
+
+class Spoken(Struct, frozen=True):
+    """What a browser asks for, and the language and direction of the pages that it gets."""
+
+    locale: str
+    language: str
+    direction: str
+
+
+ENGLISH = Spoken("en-US", "en", "ltr")
+PERSIAN = Spoken("fa-IR", "fa", "rtl")
 
 
 class Visitor(Struct, frozen=True):
