@@ -124,6 +124,10 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+TURNS = 5
+"""Of the event loop: more than a connection takes to get its task, or to be closed."""
+
+
 class ScriptedBackend:
     """The server. `behaviour` decides on each answer; `received` keeps what came in.
 
@@ -208,6 +212,15 @@ class ScriptedBackend:
         self._ready.set()
         await self._stop.wait()
         self._server.close()
+        await self._turn()  # for whoever has just been let in
+        for writer in self._writers:
+            writer.transport.abort()
+        await self._turn()
+
+    async def _turn(self) -> None:
+        """Let the loop do what it has begun."""
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
 
     async def _listen(self, port: int) -> None:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", port, backlog=1024)
