@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from sqlalchemy import Engine, text
 
-from bench.books import Size, fill
+from bench.books import Size, fill, take_your_time
 from tarazu.cli.clock import system_clock
 from tarazu.service.auditing import audit_books
 from tarazu.store.audit import AuditReport
@@ -130,7 +130,7 @@ def scan(engine: Engine) -> float:
     """Tell how many seconds one look at each request takes; no index has the credits."""
     with transaction(engine, read_only=True) as connection:
         if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            take_your_time(connection)
         started_s = time.monotonic()
         connection.exec_driver_sql("SELECT count(*), sum(credits) FROM requests").one()
         return time.monotonic() - started_s

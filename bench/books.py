@@ -22,6 +22,7 @@ from tarazu.service.identifiers import TIME_DIGITS
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import upgrade
 from tarazu.store.partitions import prepare_partitions
+from tarazu.store.postgresql import LONG_STATEMENT_TIMEOUT_MS
 from tarazu.store.rows import account_row, key_row
 from tarazu.store.schema import accounts, keys
 
@@ -92,8 +93,14 @@ def fill(engine: Engine, size: Size) -> None:
             _execute(connection, statement, size)
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql("SET statement_timeout = 0")
+            take_your_time(connection)
             connection.exec_driver_sql("VACUUM ANALYZE")  # what autovacuum has done in books that have grown
+
+
+def take_your_time(connection: Connection) -> None:
+    """Let this PostgreSQL connection's statements run as long as they take: on the server, and here."""
+    connection.exec_driver_sql("SET statement_timeout = 0")
+    connection.connection.dbapi_connection.statement_timeout_ms = LONG_STATEMENT_TIMEOUT_MS  # type: ignore[union-attr]  # is ours
 
 
 def _write_accounts(connection: Connection, size: Size) -> None:
@@ -145,7 +152,7 @@ def _execute(connection: Connection, statement: str, size: Size, **values: Any) 
     `{time_digits}` is how the id of a completion tells its time.
     """
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        take_your_time(connection)
     else:
         connection.exec_driver_sql("PRAGMA cache_size = -1000000")  # KiB: indexes are filled out of their order
     values |= {
