@@ -3,16 +3,14 @@
 A page that reads many rows, or an act that waits for a lock, delays no admission.
 """
 
-import asyncio
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
 from tarazu.domain.calendar import Clock
 from tarazu.domain.catalogue import Catalogue
+from tarazu.service.bounded_threads import STOPPING, BoundedThreads
 from tarazu.service.provisioning import Provisioning
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
@@ -37,8 +35,13 @@ class BackOffice:
         self.catalogue = catalogue
         self.clock = clock
         self._engine = engine
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="back-office")
-        self._room = threading.BoundedSemaphore(CALLS_MAX)
+        self._threads = BoundedThreads(
+            "back-office",
+            THREADS,
+            CALLS_MAX,
+            full=lambda: BackOfficeFullError(f"More than {CALLS_MAX} calls are waiting for the back office."),
+            stopped=lambda: BooksUnavailableError(STOPPING),
+        )
 
     async def look(self, look: Callable[[Connection], T]) -> T:
         """Read the books: `look(connection)` in a transaction that sees one state of them.
@@ -51,7 +54,7 @@ class BackOffice:
             with transaction(self._engine, read_only=True) as connection:
                 return look(connection)
 
-        return await self._run(run)
+        return await self._threads.run(run)
 
     async def change(self, change: Callable[[Connection], T]) -> T:
         """Change the books by `change(connection)`, in one transaction.
@@ -64,7 +67,7 @@ class BackOffice:
             with transaction(self._engine) as connection:
                 return change(connection)
 
-        return await self._run(run)
+        return await self._threads.run(run)
 
     async def act(self, act: Callable[[Provisioning], T], *, by: str, via: Via) -> T:
         """Do what operators and account holders do, in the name of `by`.
@@ -74,19 +77,8 @@ class BackOffice:
             BooksUnavailableError: the books cannot be used, or too many wait.
         """
         provisioning = Provisioning(self._engine, self.catalogue, self.clock, by=by, via=via)
-        return await self._run(lambda: act(provisioning))
+        return await self._threads.run(lambda: act(provisioning))
 
     def close(self) -> None:
         """Begin nothing more; what runs ends."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _run(self, function: Callable[[], T]) -> T:
-        if not self._room.acquire(blocking=False):
-            raise BackOfficeFullError(f"More than {CALLS_MAX} calls are waiting for the back office.")
-        try:
-            future = self._threads.submit(function)
-        except RuntimeError:
-            self._room.release()
-            raise BooksUnavailableError("The service is stopping.") from None
-        future.add_done_callback(lambda _: self._room.release())  # also when whoever asked has left
-        return await asyncio.wrap_future(future)
+        self._threads.close()

@@ -1,22 +1,17 @@
 """Passwords: argon2id, in a thread of its own, one at a time, since each takes a core for a while and much memory."""
 
-import asyncio
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 from unicodedata import normalize
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
+
+from tarazu.service.bounded_threads import STOPPING, BoundedThreads
 
 LENGTH_MIN = 10
 LENGTH_MAX = 200
 """Characters of a new password."""
 WAITING_MAX = 8
 """In line behind the one that is worked on; one more is refused."""
-
-T = TypeVar("T")
 
 
 class PasswordsBusyError(Exception):
@@ -33,8 +28,13 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher(parallelism=1)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
-        self._room = threading.BoundedSemaphore(1 + WAITING_MAX)
+        self._thread = BoundedThreads(
+            "passwords",
+            1,
+            1 + WAITING_MAX,
+            full=lambda: PasswordsBusyError(f"More than {WAITING_MAX} passwords wait to be compared."),
+            stopped=lambda: PasswordsBusyError(STOPPING),
+        )
 
     async def hash(self, password: str) -> str:
         """Make the hash of a password that may be one, as the books keep it.
@@ -42,7 +42,7 @@ class Passwords:
         Raises:
             PasswordsBusyError: too many wait.
         """
-        return await self._run(lambda: self._hasher.hash(_encoded(password)))
+        return await self._thread.run(lambda: self._hasher.hash(_encoded(password)))
 
     async def matches(self, password: str, hash_: str | None) -> bool:
         """Compare a password with a hash of the books; it takes as long where there is none.
@@ -50,11 +50,11 @@ class Passwords:
         Raises:
             PasswordsBusyError: too many wait.
         """
-        return await self._run(lambda: self._compare(_encoded(password), hash_))
+        return await self._thread.run(lambda: self._compare(_encoded(password), hash_))
 
     def close(self) -> None:
         """Begin nothing more; what runs ends."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
 
     def _compare(self, password: bytes, hash_: str | None) -> bool:
         if hash_ is None:
@@ -64,17 +64,6 @@ class Passwords:
             return self._hasher.verify(hash_, password)
         except VerifyMismatchError:
             return False
-
-    async def _run(self, function: Callable[[], T]) -> T:
-        if not self._room.acquire(blocking=False):
-            raise PasswordsBusyError(f"More than {WAITING_MAX} passwords wait to be compared.")
-        try:
-            future = self._thread.submit(function)
-        except RuntimeError:
-            self._room.release()
-            raise PasswordsBusyError("The service is stopping.") from None
-        future.add_done_callback(lambda _: self._room.release())  # also when whoever asked has left
-        return await asyncio.wrap_future(future)
 
 
 def may_be_password(text: str) -> bool:
