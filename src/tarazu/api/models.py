@@ -38,21 +38,13 @@ class ModelEndpoints:
 
     def _object(self, model: Model) -> ModelObject:
         available = self._pools[model.id].available
-        can = model.capabilities
         return ModelObject(
             id=model.id,
             display_name=model.display_name,
             provider=model.provider,
             description=model.description,
             credits_per_request=model.credits,
-            capabilities=ModelCapabilities(
-                chat=can.chat,
-                reasoning=can.reasoning,
-                vision=can.vision,
-                streaming=can.streaming,
-                tools=can.tools,
-                json_output=can.json_output,
-            ),
+            capabilities=ModelCapabilities.of(model.capabilities),
             pricing=Pricing(
                 credits=model.credits,
                 payg_amount=model.payg_amount,

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from tarazu.domain.catalogue import Capabilities
+
 
 class CompletionMessage(Struct, frozen=True, kw_only=True):
     """The reply of the model."""
@@ -50,6 +52,18 @@ class ModelCapabilities(Struct, frozen=True, kw_only=True):
     streaming: Annotated[bool, Meta(description="Replies piece by piece.")]
     tools: Annotated[bool, Meta(description="Calls tools.")]
     json_output: Annotated[bool, Meta(description="Replies in JSON on request.")]
+
+    @classmethod
+    def of(cls, can: Capabilities) -> "ModelCapabilities":
+        """Describe what a model of the catalogue can do."""
+        return cls(
+            chat=can.chat,
+            reasoning=can.reasoning,
+            vision=can.vision,
+            streaming=can.streaming,
+            tools=can.tools,
+            json_output=can.json_output,
+        )
 
 
 class Pricing(Struct, frozen=True, kw_only=True):

@@ -77,7 +77,6 @@ class CatalogueObject(Struct, frozen=True, kw_only=True):
 
 
 def _catalogue_model(model: Model) -> CatalogueModelObject:
-    can = model.capabilities
     return CatalogueModelObject(
         id=model.id,
         display_name=model.display_name,
@@ -85,14 +84,7 @@ def _catalogue_model(model: Model) -> CatalogueModelObject:
         description=model.description,
         credits=model.credits,
         payg_amount=model.payg_amount,
-        capabilities=ModelCapabilities(
-            chat=can.chat,
-            reasoning=can.reasoning,
-            vision=can.vision,
-            streaming=can.streaming,
-            tools=can.tools,
-            json_output=can.json_output,
-        ),
+        capabilities=ModelCapabilities.of(model.capabilities),
         max_output_tokens=model.max_output_tokens,
         timeout_s=model.timeout_s,
         backends=len(model.backends),
