@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 from tests.support.backend import ScriptedBackend
 from tests.support.browser import ENGLISH, PERSIAN, Spoken, chromium
 from tests.support.service import RunningService, checked
-from tests.support.stores import SqliteStore, Store
+from tests.support.stores import Store
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +35,11 @@ def service(
         yield service
 
 
-@pytest.fixture(scope="module")
-def spoken(store: Store) -> Spoken:
-    """Choose the language of a way through the pages: one on each store."""
-    return ENGLISH if isinstance(store, SqliteStore) else PERSIAN
+@pytest.fixture(scope="module", params=[ENGLISH, PERSIAN], ids=lambda spoken: spoken.language)
+def spoken(request: pytest.FixtureRequest) -> Spoken:
+    """Go a way through the pages in each language."""
+    spoken: Spoken = request.param
+    return spoken
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The whole way of a new customer, in a real browser, in a language on each store: from invitation to revoked key."""
+"""The whole way of a new customer, in a real browser, both languages and stores: from invitation to revoked key."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ PASSWORD = "a sentence to remember"
 
 def test_the_way_of_a_new_customer(browser: Browser, service: RunningService, base_url: str, spoken: Spoken) -> None:
     """Invited, signed in, a key created and copied, used, found in the history, replaced, revoked, and signed out."""
-    email = "sara@example.com"
+    email = f"sara.{spoken.language}@example.com"
     account = service.provisioning.create_account(name="Sara", email=email, plan="large")
     link = service.provisioning.invite_holder(account.id).link(base_url)
     permissions = ["clipboard-read", "clipboard-write"]
@@ -51,7 +51,7 @@ def test_a_model_answers_in_the_playground(
     browser: Browser, service: RunningService, base_url: str, spoken: Spoken
 ) -> None:
     """What it costs stands with the reply, and is taken from the same quota as the API's requests."""
-    email = "player@example.com"
+    email = f"player.{spoken.language}@example.com"
     account = service.provisioning.create_account(name="Player", email=email, plan="large")
     service.provisioning.create_key(account.id, name="play")
     link = service.provisioning.invite_holder(account.id).link(base_url)

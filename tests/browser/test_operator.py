@@ -1,4 +1,4 @@
-"""The whole way of an operator, in a real browser, in a language on each store: credits, a block, a stop."""
+"""The whole way of an operator, in a real browser, both languages and stores: credits, a block, a stop."""
 
 import http.client
 
@@ -12,21 +12,21 @@ PASSWORD = "a sentence to remember"
 
 def test_the_way_of_an_operator(browser: Browser, service: RunningService, base_url: str, spoken: Spoken) -> None:
     """An account is opened, topped up, given a key, blocked, let in; intake stopped and resumed; the books audited."""
-    operator, invitation = service.provisioning.create_operator(email="ada@example.com", name="Ada")
+    operator, invitation = service.provisioning.create_operator(email=f"ada.{spoken.language}@example.com", name="Ada")
     with visiting(browser, base_url, locale=spoken.locale) as visitor:
         visitor.accept(invitation.link(base_url), PASSWORD)
         assert visitor.path() == "/admin/"
         assert visitor.page.locator("html").get_attribute("dir") == spoken.direction
 
         visitor.open("/admin/accounts/new")
-        visitor.send("/admin/accounts/new", name="Grace", email="grace@example.com")
+        visitor.send("/admin/accounts/new", name="Grace", email=f"grace.{spoken.language}@example.com")
         account_path = visitor.path()
         account_id = account_path.rpartition("/")[2]
         visitor.open(account_path)
         visitor.send(f"{account_path}/invite")
         visitor.assert_readable()
         visitor.open(f"{account_path}/credits")
-        visitor.send(f"{account_path}/credits/add", credits="25", reference="invoice 1")
+        visitor.send(f"{account_path}/credits/add", credits="25", reference=f"invoice {spoken.language}")
         assert service.provisioning.account(account_id).balance == 25
         customer = with_key(_created_key(visitor, account_path))
         assert service.chat(customer).status == http.client.OK
