@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 import structlog
-from granian.constants import HTTPModes, Interfaces
+from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
@@ -108,6 +108,7 @@ class _Granian(MPServer):
             address=configuration.server.host,
             port=configuration.server.port,
             interface=Interfaces.ASGI,
+            loop=Loops.uvloop,  # named, so that an installation without it does not serve by another one in silence
             workers=configuration.server.workers,
             http=HTTPModes.http1,  # to tell HTTP/2 apart granian would wait for its first bytes without a time-out
             http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
