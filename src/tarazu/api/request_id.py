@@ -1,16 +1,11 @@
 """Give every answer an X-Request-Id, and turn what no endpoint has foreseen into a plain 500."""
 
-import os
-
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tarazu.api.envelope import error_body, send_json
 from tarazu.domain.errors import Error, Refusal
-from tarazu.domain.keys import base62
-
-REQUEST_ID_BYTES = 12
-REQUEST_ID_DIGITS = 16
+from tarazu.service.identifiers import new_request_id
 
 log = structlog.get_logger()
 
@@ -26,7 +21,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = "req_" + base62(int.from_bytes(os.urandom(REQUEST_ID_BYTES), "big"), REQUEST_ID_DIGITS)
+        request_id = new_request_id()
         started = False
 
         async def send_with_id(message: Message) -> None:

@@ -3,7 +3,7 @@
 import os
 import socket
 
-from tarazu.domain.keys import base62
+from tarazu.domain.keys import ALPHABET, base62
 
 ACCOUNT_PREFIX = "acc_"
 COMPLETION_PREFIX = "chatcmpl_"
@@ -11,11 +11,14 @@ TOPUP_PREFIX = "top_"
 ADJUSTMENT_PREFIX = "adj_"
 ACT_PREFIX = "act_"
 OPERATOR_PREFIX = "opr_"
+REQUEST_PREFIX = "req_"
 HOST_CHARACTERS_MAX = 64
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
-RANDOM_BYTES = 10
-RANDOM_DIGITS = 14
+RANDOM_CHARACTERS = 14
+REQUEST_CHARACTERS = 16
+_CHARACTER_OF_BYTE = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
+"""Eight of the 62 stand for five bytes, the others for four: an even chance is not needed to be unique."""
 
 
 def new_account_id() -> str:
@@ -58,5 +61,10 @@ def new_process_id() -> str:
     return f"{socket.gethostname()[:HOST_CHARACTERS_MAX]}:{os.getpid()}:{_random()}"
 
 
-def _random() -> str:
-    return base62(int.from_bytes(os.urandom(RANDOM_BYTES), "big"), RANDOM_DIGITS)
+def new_request_id() -> str:
+    """Make the id that an HTTP answer carries: `req_` and 16 random characters."""
+    return REQUEST_PREFIX + _random(REQUEST_CHARACTERS)
+
+
+def _random(characters: int = RANDOM_CHARACTERS) -> str:
+    return os.urandom(characters).translate(_CHARACTER_OF_BYTE).decode("ascii")

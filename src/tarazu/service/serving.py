@@ -1,6 +1,7 @@
 """Run the service: local models and worker processes, from the first to the last moment."""
 
 import errno
+import gc
 import http.client
 import math
 import multiprocessing
@@ -40,6 +41,8 @@ GRACE_S = 10
 CONNECTIONS_MAX = 8_192
 """Connections that one worker keeps open; the next ones wait to be accepted."""
 BACKLOG = 2_048
+COLLECT_AFTER_OBJECTS = 20_000
+"""New objects that may be garbage in cycles; some megabytes."""
 PORT_LOCK = "\0tarazu takes a port"
 PORT_LOCK_TIMEOUT_S = 5.0
 """Far longer than whoever has it needs it."""
@@ -151,7 +154,19 @@ def _load(setup: Setup) -> Any:
     stop_timeout_s = _stop_timeout_s(setup.configuration)
     threading.Thread(target=_end_with_parent, args=(stop_timeout_s,), name="parent", daemon=True).start()
     module, name = APPLICATION.split(":")
-    return getattr(import_module(module), name)(setup)
+    application = getattr(import_module(module), name)(setup)
+    _collect_seldom()
+    return application
+
+
+def _collect_seldom() -> None:
+    """Let the garbage collector pass by all that stays until the end, and look at the rest less often.
+
+    Requests leave few cycles behind, and its usual pace, every 700 new objects, took a tenth of a busy worker's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER_OBJECTS)
 
 
 def _end_with_parent(stop_timeout_s: int) -> None:
