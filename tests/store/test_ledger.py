@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -160,10 +160,12 @@ async def test_a_charge_is_on_disk_before_it_is_answered_and_a_hold_need_not_be(
     monkeypatch.setattr("tarazu.store.ledger.SWEEP_INTERVAL_S", 3_600)
     commits: list[str] = []
 
-    @event.listens_for(books.engine, "before_cursor_execute")
-    def _note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        if statement.startswith("PRAGMA synchronous = "):
-            commits.append(statement.removeprefix("PRAGMA synchronous = "))
+    @event.listens_for(books.engine, "commit")
+    def _note(connection: Connection) -> None:
+        with closing(connection.connection.cursor()) as cursor:
+            cursor.execute("PRAGMA synchronous")
+            (level,) = cursor.fetchall()[0]
+            commits.append({1: "NORMAL", 2: "FULL"}[level])
 
     async with running(books) as ledger:
         await settled(ledger)

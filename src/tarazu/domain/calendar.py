@@ -5,6 +5,7 @@ An instant is a whole number of milliseconds since the Unix epoch, always handed
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 Clock = Callable[[], int]
 """Tells the instant that it is now. The command that a process begins with makes it; all others are handed it."""
@@ -26,12 +27,12 @@ def minute_end_ms(minute: int) -> int:
 
 def day_of(now_ms: int, zone: tzinfo) -> str:
     """Tell the calendar day, YYYY-MM-DD, that it is in `zone`."""
-    return _local(now_ms, zone).strftime("%Y-%m-%d")
+    return _day_in(minute_of(now_ms), zone)
 
 
 def period_of(now_ms: int, zone: tzinfo) -> str:
     """Tell the billing period, YYYY-MM: the calendar month that it is in `zone`."""
-    return _local(now_ms, zone).strftime("%Y-%m")
+    return day_of(now_ms, zone)[: len("YYYY-MM")]
 
 
 def periods_from(period: str, number: int) -> list[str]:
@@ -73,6 +74,12 @@ def seconds_until(instant_ms: int, now_ms: int) -> int:
 def iso_time(instant_ms: int) -> str:
     """Write an instant as ISO 8601 in UTC, to the second: 2026-02-28T23:59:00Z."""
     return _local(instant_ms, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(maxsize=16)
+def _day_in(minute: int, zone: tzinfo) -> str:
+    """Tell the day of a minute: in no time zone of today does one begin within a minute."""
+    return _local(minute * MILLISECONDS_PER_MINUTE, zone).strftime("%Y-%m-%d")
 
 
 def _months_of(period: str) -> int:

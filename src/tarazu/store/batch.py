@@ -24,6 +24,7 @@ from tarazu.store.intake import read_intake
 from tarazu.store.many_rows import insert_rows, update_rows
 from tarazu.store.operations import Admit, End, Identify, Later, Operation, Sweep, Work
 from tarazu.store.pages import on_page
+from tarazu.store.prepared import Prepared
 from tarazu.store.rows import (
     HOLD_ROW,
     account_of,
@@ -50,15 +51,15 @@ _FIND_ACCOUNTS = (
     )
     .order_by(accounts.c.id)
 )
-_LOCK_ACCOUNTS = _FIND_ACCOUNTS.with_for_update()
+_READ_ACCOUNTS, _LOCK_ACCOUNTS = Prepared(_FIND_ACCOUNTS), Prepared(_FIND_ACCOUNTS.with_for_update())
 _FIND_KEYS = select_keys().where(among(keys.c.id, "key_ids")).order_by(keys.c.id)
-_LOCK_KEYS = _FIND_KEYS.with_for_update()
-_LOCK_KEPT = (
+_READ_KEYS, _LOCK_KEYS = Prepared(_FIND_KEYS), Prepared(_FIND_KEYS.with_for_update())
+_LOCK_KEPT = Prepared(
     select_holds()
     .add_columns(requests.c.state)
     .where(among(requests.c.id, "request_ids"))
     .where(among(requests.c.period, "periods"))
-    .where(requests.c.state.in_([RequestState.HELD, RequestState.CHARGED]))
+    .where((requests.c.state == RequestState.HELD) | (requests.c.state == RequestState.CHARGED))
     .order_by(requests.c.id)
     .with_for_update()
 )
@@ -189,17 +190,17 @@ class _Page:
         self._changed_keys: set[str] = set()
         if key_ids or ends:
             ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
-            query = _FIND_ACCOUNTS if only_reads else _LOCK_ACCOUNTS
-            found = [account_of(row) for row in self._connection.execute(query, ids)]
+            query = _READ_ACCOUNTS if only_reads else _LOCK_ACCOUNTS
+            found = [account_of(row) for row in query.run(self._connection, ids)]
             period = period_of(self._now_ms, self._catalogue.zone)
             self._accounts = {account.id: account for account in on_page(self._connection, found, period)}
         if key_ids:
-            query = _FIND_KEYS if only_reads else _LOCK_KEYS
-            rows = self._connection.execute(query, {"key_ids": list(key_ids)})
+            query = _READ_KEYS if only_reads else _LOCK_KEYS
+            rows = query.run(self._connection, {"key_ids": list(key_ids)})
             self._keys = {row[0]: key_of(row) for row in rows}
         if ends:
             ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
-            for *row, state in self._connection.execute(_LOCK_KEPT, ids):
+            for *row, state in _LOCK_KEPT.run(self._connection, ids):
                 if state == RequestState.HELD:
                     self._holds[row[0]] = hold_of(row)
                 else:

@@ -3,14 +3,15 @@
 from sqlalchemy import Connection, select, update
 
 from tarazu.domain.accounts import Intake
+from tarazu.store.prepared import Prepared
 from tarazu.store.schema import intake
 
-_READ = select(intake.c.stopped, intake.c.retry_after_s)
+_READ = Prepared(select(intake.c.stopped, intake.c.retry_after_s))
 
 
 def read_intake(connection: Connection) -> Intake:
     """Read the switch."""
-    stopped, retry_after_s = connection.execute(_READ).one()
+    stopped, retry_after_s = _READ.run(connection, {}).one()
     return Intake(bool(stopped), retry_after_s)
 
 

@@ -14,7 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     CursorResult,
-    Executable,
     LargeBinary,
     Subquery,
     Table,
@@ -27,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from tarazu.store.prepared import Prepared
 from tarazu.store.upsert import resolving
 
 FEW = 3
@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 class RowsStatement:
     """A statement that is run for many rows at a time."""
 
-    def __init__(self, row_by_row: Mapping[str, Executable], at_once: Executable | None) -> None:
+    def __init__(self, row_by_row: Mapping[str, Prepared], at_once: Prepared | None) -> None:
         """Take the statement for one row, by the store's name, and PostgreSQL's for many, where it can have one."""
         self._row_by_row = row_by_row
         self._at_once = at_once
@@ -50,8 +50,8 @@ class RowsStatement:
         """Write the rows, one at least. The result of an UPDATE tells how many there were to change."""
         store = connection.dialect.name
         if store == "postgresql" and self._at_once is not None and len(rows) > FEW:
-            return connection.execute(self._at_once, {"many_rows": _encode(rows).decode(), "many": len(rows)})
-        return connection.execute(self._row_by_row[store], rows)
+            return self._at_once.run(connection, {"many_rows": _encode(rows).decode(), "many": len(rows)})
+        return self._row_by_row[store].run_many(connection, rows)
 
 
 def insert_rows(
@@ -64,15 +64,15 @@ def insert_rows(
     """
     resolved = partial(resolving, table=table, adding=tuple(adding), replacing=tuple(replacing))
     row_by_row = {
-        "postgresql": resolved(postgresql.insert(table)),
-        "sqlite": resolved(sqlite.insert(table)),
+        "postgresql": Prepared(resolved(postgresql.insert(table)), columns),
+        "sqlite": Prepared(resolved(sqlite.insert(table)), columns),
     }
     # JSON has no bytes.
     if any(isinstance(table.c[name].type, LargeBinary) for name in columns):
         return RowsStatement(row_by_row, None)
     rows = _rows_of_json({name: table.c[name] for name in columns})
     at_once = postgresql.insert(table).from_select(list(columns), select(rows))
-    return RowsStatement(row_by_row, resolved(at_once))
+    return RowsStatement(row_by_row, Prepared(resolved(at_once)))
 
 
 def update_rows(
@@ -85,13 +85,14 @@ def update_rows(
     names = {f"of_{name}": table.c[name] for name in by}
     rows = _rows_of_json(names | {name: table.c[name] for name in setting})
     conditions = () if where is None else (where,)
-    row_by_row = update(table).where(*(names[name] == bindparam(name) for name in names), *conditions)
+    of_row = (names[name] == bindparam(name) for name in names)
+    row_by_row = Prepared(update(table).where(*of_row, *conditions), (*names, *setting))
     at_once = (
         update(table)
         .where(*(names[name] == rows.c[name] for name in names), *conditions)
         .values({table.c[name]: rows.c[name] for name in setting})
     )
-    return RowsStatement(dict.fromkeys(("postgresql", "sqlite"), row_by_row), at_once)
+    return RowsStatement(dict.fromkeys(("postgresql", "sqlite"), row_by_row), Prepared(at_once))
 
 
 def _rows_of_json(columns: Mapping[str, ColumnElement[Any]]) -> Subquery:

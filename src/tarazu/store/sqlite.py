@@ -100,7 +100,10 @@ def _use_wal(cursor: Any) -> None:
 
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
-    connection.exec_driver_sql(f"PRAGMA synchronous = {'NORMAL' if options.get(RELAXED) else 'FULL'}")
+    synchronous = "NORMAL" if options.get(RELAXED) else "FULL"
+    if connection.info.get("synchronous") != synchronous:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {synchronous}")
+        connection.info["synchronous"] = synchronous
     # A writer takes the lock at once: what it reads cannot change before it writes.
     connection.exec_driver_sql("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
 
