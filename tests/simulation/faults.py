@@ -6,7 +6,9 @@ from enum import Enum
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
+
+from tests.support.statements import before_each
 
 
 class Death(BaseException):
@@ -58,7 +60,7 @@ class FaultyEngine:
         self._after_commit = after_commit
         self._locked = locked
         self._do_commit = engine.dialect.do_commit
-        event.listen(engine, "before_cursor_execute", self._before_statement)
+        before_each(engine.dialect, self._before_statement)
         engine.dialect.do_commit = self._commit  # type: ignore[method-assign,assignment] # there is no event after a commit
 
     @contextmanager
@@ -73,7 +75,7 @@ class FaultyEngine:
         finally:
             self._fault = None
 
-    def _before_statement(self, _connection: object, cursor: Any, *_more: object) -> None:
+    def _before_statement(self, cursor: Any, *_statement: object) -> None:
         self._statements += 1
         if self._fault is not None and self._fault.kind in AT_STATEMENT and self._fault.statement == self._statements:
             self._strike(self._fault, cursor.connection)

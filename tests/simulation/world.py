@@ -51,7 +51,8 @@ class World:
         Raises:
             AssertionError: something did not hold, or the product has failed where it must not.
         """
-        with patch("os.urandom", self._random.randbytes):  # of which the product makes keys and identifiers
+        keys, identifiers = "os.urandom", "tarazu.service.identifiers._random_bytes"
+        with patch(keys, self._random.randbytes), patch(identifiers, self._random.randbytes):
             self._begin()
             for _ in range(self._random.randint(STEPS_MIN, STEPS_MAX)):
                 self._step()

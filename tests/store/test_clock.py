@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
 import pytest
-from sqlalchemy import Connection, event
 
 from tarazu.domain.admission import Caller
 from tarazu.domain.credits import Hold
@@ -13,6 +12,7 @@ from tarazu.domain.errors import Error
 from tarazu.store.operations import Admit, Identify, Sweep
 from tests.support.books import Books, charge, release
 from tests.support.ledgers import running
+from tests.support.statements import seen
 from tests.support.values import (
     MINUTE_MS,
     Clock,
@@ -278,16 +278,10 @@ def test_turning_pages_costs_one_statement_for_all(books: Books) -> None:
     for number in range(3, 23):
         books.add(make_account(id=f"acc_{number}"), make_key(number, account_id=f"acc_{number}"))
     books.run(*(Admit(make_asked(number)) for number in range(1, 23)))
-    statements: list[str] = []
-
-    def note(_connection: Connection, _cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement)
-
-    event.listen(books.engine, "before_cursor_execute", note)
-    books.run(*(Admit(make_asked(number)) for number in range(1, 23)))
-    usual = len(statements)
+    with seen(books.engine) as usual:
+        books.run(*(Admit(make_asked(number)) for number in range(1, 23)))
     at(books, "2026-03-01T00:00:00")
-    books.run(*(Admit(make_asked(number)) for number in range(1, 23)))
-    event.remove(books.engine, "before_cursor_execute", note)
-    assert len(statements) - usual == usual + 1
+    with seen(books.engine) as turning:
+        books.run(*(Admit(make_asked(number)) for number in range(1, 23)))
+    assert len(turning) == len(usual) + 1
     assert {period for (period,) in books.rows("SELECT DISTINCT period FROM accounts")} == {"2026-03"}

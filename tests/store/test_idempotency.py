@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection
 
 from tarazu.domain.admission import Decision
 from tarazu.domain.credits import Hold
@@ -13,6 +13,7 @@ from tarazu.store.audit import Difference
 from tarazu.store.operations import KEYS_SWEEP_MAX, Admit, End, Later, Sweep, Work
 from tests.support.books import Books, charge, release
 from tests.support.ledgers import Pause, paused, running, settled
+from tests.support.statements import seen
 from tests.support.values import (
     NOON_MS,
     PERIOD,
@@ -195,25 +196,24 @@ def test_the_forgetting_is_bounded(books: Books) -> None:
 
 def test_keys_cost_statements_only_where_they_are_sent(books: Books) -> None:
     """None in a batch without keys, and as many for 200 of them as for one."""
-    statements: list[str] = []
-
-    @event.listens_for(books.engine, "before_cursor_execute")
-    def _note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        if "idempotency_keys" in statement:
-            statements.append(statement)
-
-    plain = held(books.admit())
-    books.run(charge(plain), release(held(books.admit())), Admit(make_asked()))
-    assert statements == []
+    with seen(books.engine) as statements:
+        plain = held(books.admit())
+        books.run(charge(plain), release(held(books.admit())), Admit(make_asked()))
+    assert statements
+    assert _of_keys(statements) == []
     counts = []
     for size in (1, 200):
         first = [held(each) for each in books.run(*(asking(f"first {size} {number}") for number in range(size)))]
         second = [held(each) for each in books.run(*(asking(f"second {size} {number}") for number in range(size)))]
-        statements.clear()
         asked = [asking(f"third {size} {number}") for number in range(size)]
-        books.run(*map(answer, first), *map(release, second), *asked)
-        counts.append(len(statements))
+        with seen(books.engine) as statements:
+            books.run(*map(answer, first), *map(release, second), *asked)
+        counts.append(len(_of_keys(statements)))
     assert counts == [4, 4]
+
+
+def _of_keys(statements: list[str]) -> list[str]:
+    return [statement for statement in statements if "idempotency_keys" in statement]
 
 
 @pytest.fixture

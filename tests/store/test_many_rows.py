@@ -51,24 +51,24 @@ def stored(connection: Connection) -> list[dict[str, object]]:
 @numbers
 def test_rows_are_inserted_as_they_are(connection: Connection, count: int) -> None:
     """Text of all kinds, large numbers, and nothing."""
-    INSERT.run(connection, made(count))
+    INSERT.write(connection, made(count))
     assert stored(connection) == made(count)
 
 
 @numbers
 def test_a_row_that_is_there_already_is_an_error(connection: Connection, count: int) -> None:
     """Where nothing was said of it."""
-    INSERT.run(connection, made(count))
+    INSERT.write(connection, made(count))
     with pytest.raises(IntegrityError), connection.begin_nested():
-        INSERT.run(connection, made(count))
+        INSERT.write(connection, made(count))
 
 
 @numbers
 def test_figures_are_added_and_others_replaced(connection: Connection, count: int) -> None:
     """For the rows that are there; the others are new."""
     statement = insert_rows(things, ["id", "part", "name", "number"], adding=["number"], replacing=["name"])
-    INSERT.run(connection, [{**row, "number": 1} for row in made(count)])
-    statement.run(connection, [{**row, "name": "new", "number": 10} for row in made(count + 1)])
+    INSERT.write(connection, [{**row, "number": 1} for row in made(count)])
+    statement.write(connection, [{**row, "name": "new", "number": 10} for row in made(count + 1)])
     added = [11] * count + [10]
     assert [(row["name"], row["number"]) for row in stored(connection)] == [("new", number) for number in added]
 
@@ -77,12 +77,12 @@ def test_figures_are_added_and_others_replaced(connection: Connection, count: in
 def test_the_rows_that_are_told_are_updated(connection: Connection, count: int) -> None:
     """All of them and no other, where the condition is true; the answer tells how many."""
     statement = update_rows(things, by=["id", "part"], setting=["name", "number"], where=things.c.number > 0)
-    INSERT.run(connection, made(count))
+    INSERT.write(connection, made(count))
     others = [{**row, "part": 2} for row in made(count)] + [{"id": "zero", "part": 1, "name": "old", "number": 0}]
-    INSERT.run(connection, others)
+    INSERT.write(connection, others)
     changes = [{"of_id": row["id"], "of_part": 1, "name": f"new {row['id']}", "number": 7} for row in made(count)]
-    result = statement.run(connection, [*changes, {"of_id": "zero", "of_part": 1, "name": "new", "number": 7}])
-    assert result.rowcount == count
+    result = statement.write(connection, [*changes, {"of_id": "zero", "of_part": 1, "name": "new", "number": 7}])
+    assert result == count
     expected = [{"id": each["of_id"], "part": 1, "name": each["name"], "number": 7} for each in changes]
     assert [row for row in stored(connection) if row["part"] == 1] == [*expected, others[-1]]
     assert [row for row in stored(connection) if row["part"] == 2] == others[:-1]
@@ -92,6 +92,6 @@ def test_the_rows_that_are_told_are_updated(connection: Connection, count: int) 
 def test_bytes_are_written_as_they_are(connection: Connection, count: int) -> None:
     """JSON could not carry them."""
     statement = insert_rows(things, ["id", "part", "content"])
-    statement.run(connection, [{"id": str(place), "part": 1, "content": bytes([0, place])} for place in range(count)])
+    statement.write(connection, [{"id": str(place), "part": 1, "content": bytes([0, place])} for place in range(count)])
     contents = connection.execute(select(things.c.content).order_by(things.c.content)).scalars()
     assert list(contents) == [bytes([0, place]) for place in range(count)]

@@ -12,7 +12,7 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    event,
+    func,
     insert,
     select,
 )
@@ -20,9 +20,11 @@ from sqlalchemy import update as update_of
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.store.among import among
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 from tarazu.store.prepared import Prepared
-from tests.support.books import Books
+from tests.support.books import Books, postgresql_only
+from tests.support.statements import seen
 
 metadata = MetaData()
 things = Table(
@@ -59,7 +61,7 @@ def connection(books: Books) -> Iterator[Connection]:
 
 def test_it_reads_what_the_statement_reads(connection: Connection) -> None:
     """With its own constants among the values, and every sign that a driver may take for a parameter."""
-    found = Prepared(FEW_THINGS).run(connection, VALUES).all()
+    found = Prepared(FEW_THINGS).read(connection, VALUES)
     assert [tuple(row) for row in found] == [tuple(row) for row in connection.execute(FEW_THINGS, VALUES)]
     assert [tuple(row) for row in found] == [tuple(row.values()) for row in ROWS[:2]]
 
@@ -67,11 +69,11 @@ def test_it_reads_what_the_statement_reads(connection: Connection) -> None:
 def test_it_writes_row_after_row(connection: Connection) -> None:
     """The columns are those that it was told; bytes are bytes; it tells how many rows there were to change."""
     new = [{"id": f"new {place}", "number": place, "content": bytes([place])} for place in range(5)]
-    Prepared(insert(things), ("id", "number", "content")).run_many(connection, new)
+    Prepared(insert(things), ("id", "number", "content")).write(connection, new)
     renumber = Prepared(update_of(things).where(things.c.id == bindparam("of_id")), ("of_id", "number"))
-    changed = renumber.run_many(connection, [{"of_id": f"new {place}", "number": 9} for place in (1, 3, 7)])
+    changed = renumber.write(connection, [{"of_id": f"new {place}", "number": 9} for place in (1, 3, 7)])
     stored = connection.execute(select(things).where(things.c.id.like("new %")).order_by(things.c.id))
-    assert changed.rowcount == 2
+    assert changed == 2
     assert [(row.number, row.content) for row in stored] == [
         (9 if place in (1, 3) else place, bytes([place])) for place in range(5)
     ]
@@ -80,27 +82,47 @@ def test_it_writes_row_after_row(connection: Connection) -> None:
 def test_its_text_is_made_once(books: Books, connection: Connection) -> None:
     """However often it runs, and with whatever values."""
     prepared = Prepared(FEW_THINGS)
-    texts: list[str] = []
-
-    @event.listens_for(connection, "before_cursor_execute")
-    def _note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        texts.append(statement)
-
-    for count in range(4):
-        prepared.run(connection, {"ids": ["b"] * count, "least": count})
-    with transaction(books.engine, read_only=True) as another:
-        assert [text is texts[0] for text in texts] == [True] * 4
-        assert prepared._text(another.dialect) is prepared._text(connection.dialect)
+    with seen(books.engine) as texts:
+        for count in range(4):
+            prepared.read(connection, {"ids": ["b"] * count, "least": count})
+    assert [text is texts[0] for text in texts] == [True] * 4
 
 
 def test_a_broken_rule_is_the_error_that_it_always_is(connection: Connection) -> None:
     """A driver's own error would pass by all who tell the database's failures from ours."""
     with pytest.raises(IntegrityError), connection.begin_nested():
-        Prepared(insert(things), ("id", "number")).run_many(connection, [{"id": "b", "number": 1}])
+        Prepared(insert(things), ("id", "number")).write(connection, [{"id": "b", "number": 1}])
+
+
+def test_an_error_carries_no_values(connection: Connection) -> None:
+    """PostgreSQL quotes the row, and an error's text may reach a log."""
+    with pytest.raises(IntegrityError) as raised, connection.begin_nested():
+        Prepared(insert(things), ("id", "number")).write(connection, [{"id": ROWS[0]["id"], "number": 1}])
+    assert "100 %" not in str(raised.value) + repr(raised.value.orig)
+
+
+@postgresql_only
+def test_a_connection_that_is_cut_is_not_lent_again(books: Books) -> None:
+    """As with SQLAlchemy's own execution: the next transaction has a new one."""
+    pid = Prepared(select(func.pg_backend_pid()))
+    used: list[int] = []
+
+    def use(*, cut: bool) -> None:
+        with transaction(books.engine) as connection:
+            used.append(pid.read(connection, {})[0][0])
+            if cut:
+                with transaction(books.engine) as another:
+                    another.execute(select(func.pg_terminate_backend(used[-1], 5_000)))
+                pid.read(connection, {})
+
+    with pytest.raises(BooksUnavailableError):
+        use(cut=True)
+    use(cut=False)
+    assert used[0] != used[1]
 
 
 def test_a_list_that_expands_is_refused(connection: Connection) -> None:
     """Its text would be another for each number of values: a wrong answer for all but the first."""
     prepared = Prepared(select(things).where(things.c.id.in_(bindparam("ids", expanding=True))))
     with pytest.raises(AssertionError, match="ids"):
-        prepared.run(connection, {"ids": ["b"]})
+        prepared.read(connection, {"ids": ["b"]})

@@ -4,7 +4,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, event
+import pytest
+from sqlalchemy import Connection
+
+from tests.support.statements import before_each
 
 
 def rows_read(connection: Connection, tables: Iterable[str]) -> dict[str, int]:
@@ -20,16 +23,16 @@ def plans(connection: Connection) -> Iterator[list[str]]:
     is_sqlite = connection.dialect.name == "sqlite"
     steps: list[str] = []
 
-    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:
-        values = parameters[0] if isinstance(parameters, list) else parameters
+    def note(_cursor: object, statement: str, values: Any) -> None:
         explained = connection.connection.cursor()
-        explained.execute(f"{'EXPLAIN QUERY PLAN' if is_sqlite else 'EXPLAIN'} {statement}", values)
+        of_one = values[0] if isinstance(values, list) else values
+        explained.execute(f"{'EXPLAIN QUERY PLAN' if is_sqlite else 'EXPLAIN'} {statement}", of_one)
         steps.extend(row[3 if is_sqlite else 0].strip() for row in explained.fetchall())
         explained.close()
 
-    event.listen(connection, "before_cursor_execute", note)
-    yield steps
-    event.remove(connection, "before_cursor_execute", note)
+    with pytest.MonkeyPatch.context() as patch:
+        before_each(connection.dialect, note, patch)
+        yield steps
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from threading import Lock
 
 from tarazu.domain.keys import ALPHABET, base62
 
@@ -17,6 +18,7 @@ TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
 RANDOM_CHARACTERS = 14
 REQUEST_CHARACTERS = 16
+RANDOM_BYTES_KEPT = 1_024
 _CHARACTER_OF_BYTE = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 """Eight of the 62 stand for five bytes, the others for four: an even chance is not needed to be unique."""
 
@@ -67,4 +69,23 @@ def new_request_id() -> str:
 
 
 def _random(characters: int = RANDOM_CHARACTERS) -> str:
-    return os.urandom(characters).translate(_CHARACTER_OF_BYTE).decode("ascii")
+    return _random_bytes(characters).translate(_CHARACTER_OF_BYTE).decode("ascii")
+
+
+class _RandomBytes:
+    """The system's random bytes, fetched many at a time: a call of the system lets other threads in between."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept = b""
+
+    def __call__(self, count: int) -> bytes:
+        """Take bytes that nobody else is given; `count` is no more than RANDOM_BYTES_KEPT."""
+        with self._lock:
+            if len(self._kept) < count:
+                self._kept = os.urandom(RANDOM_BYTES_KEPT)
+            taken, self._kept = self._kept[:count], self._kept[count:]
+            return taken
+
+
+_random_bytes = _RandomBytes()

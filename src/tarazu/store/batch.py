@@ -161,13 +161,13 @@ class _Page:
     def store(self) -> None:
         self._store_callers()
         if self._new_holds:
-            _STORE_HOLDS.run(self._connection, [hold_row(hold) for hold in self._new_holds])
+            _STORE_HOLDS.write(self._connection, [hold_row(hold) for hold in self._new_holds])
         if self._ended:
-            stored = _STORE_ENDS.run(self._connection, [self._end_row(end) for _, end in self._ended])
-            assert stored.rowcount == len(self._ended), "a hold that was locked has ended elsewhere"
+            stored = _STORE_ENDS.write(self._connection, [self._end_row(end) for _, end in self._ended])
+            assert stored == len(self._ended), "a hold that was locked has ended elsewhere"
         self._idempotency.store()
         if usage := self._usage():
-            _STORE_USAGE.run(self._connection, usage)
+            _STORE_USAGE.write(self._connection, usage)
         if self._forgets_old_keys:
             forget_old_keys(self._connection, self._now_ms)
 
@@ -191,16 +191,16 @@ class _Page:
         if key_ids or ends:
             ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
             query = _READ_ACCOUNTS if only_reads else _LOCK_ACCOUNTS
-            found = [account_of(row) for row in query.run(self._connection, ids)]
+            found = [account_of(row) for row in query.read(self._connection, ids)]
             period = period_of(self._now_ms, self._catalogue.zone)
             self._accounts = {account.id: account for account in on_page(self._connection, found, period)}
         if key_ids:
             query = _READ_KEYS if only_reads else _LOCK_KEYS
-            rows = query.run(self._connection, {"key_ids": list(key_ids)})
+            rows = query.read(self._connection, {"key_ids": list(key_ids)})
             self._keys = {row[0]: key_of(row) for row in rows}
         if ends:
             ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
-            for *row, state in _LOCK_KEPT.run(self._connection, ids):
+            for *row, state in _LOCK_KEPT.read(self._connection, ids):
                 if state == RequestState.HELD:
                     self._holds[row[0]] = hold_of(row)
                 else:
@@ -223,9 +223,9 @@ class _Page:
     def _store_callers(self) -> None:
         if self._changed_accounts:
             changed = [_account_change(self._accounts[id_]) for id_ in sorted(self._changed_accounts)]
-            _STORE_ACCOUNTS.run(self._connection, changed)
+            _STORE_ACCOUNTS.write(self._connection, changed)
         if self._changed_keys:
-            _STORE_KEYS.run(self._connection, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)])
+            _STORE_KEYS.write(self._connection, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)])
 
     def _end_row(self, end: End) -> dict[str, Any]:
         return {

@@ -143,7 +143,7 @@ class KeyPage:
         if self._freed:
             self._connection.execute(_FREE, self._freed)
         if self._new:
-            _TAKE.run(self._connection, self._new)
+            _TAKE.write(self._connection, self._new)
 
 
 def forget_old_keys(connection: Connection, now_ms: int) -> None:

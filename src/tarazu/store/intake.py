@@ -11,7 +11,7 @@ _READ = Prepared(select(intake.c.stopped, intake.c.retry_after_s))
 
 def read_intake(connection: Connection) -> Intake:
     """Read the switch."""
-    stopped, retry_after_s = _READ.run(connection, {}).one()
+    ((stopped, retry_after_s),) = _READ.read(connection, {})
     return Intake(bool(stopped), retry_after_s)
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     Connection,
-    CursorResult,
     LargeBinary,
     Subquery,
     Table,
@@ -26,14 +25,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from tarazu.store.prepared import Prepared
+from tarazu.store.prepared import Prepared, Values
 from tarazu.store.upsert import resolving
 
 FEW = 3
 """Up to so many rows PostgreSQL takes them row after row."""
-
-Rows = Sequence[Mapping[str, Any]]
-"""Rows as mappings that all have the same names."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -46,12 +42,12 @@ class RowsStatement:
         self._row_by_row = row_by_row
         self._at_once = at_once
 
-    def run(self, connection: Connection, rows: Rows) -> CursorResult[Any]:
-        """Write the rows, one at least. The result of an UPDATE tells how many there were to change."""
+    def write(self, connection: Connection, rows: Sequence[Values]) -> int:
+        """Write the rows, one at least, which all have the same names; answer with how many were written."""
         store = connection.dialect.name
         if store == "postgresql" and self._at_once is not None and len(rows) > FEW:
-            return self._at_once.run(connection, {"many_rows": _encode(rows).decode(), "many": len(rows)})
-        return self._row_by_row[store].run_many(connection, rows)
+            return self._at_once.write(connection, [{"many_rows": _encode(rows).decode(), "many": len(rows)}])
+        return self._row_by_row[store].write(connection, rows)
 
 
 def insert_rows(

@@ -1,26 +1,31 @@
-"""Statements of the hot path: their text is made once for each store, and they run by it.
+"""Statements of the hot path: their text is made once for each store, and the driver runs them as they are.
 
-SQLAlchemy looks every statement up in a cache and arranges its parameters with much care, each time it is executed. For
-the dozen small statements of a batch that took longer than the database itself.
+SQLAlchemy looks a statement up, arranges its parameters and describes its result with much care, each time it is
+executed. For the dozen small statements of a batch all that took twice as long as the database itself.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ClauseElement, Connection, CursorResult, Dialect
+from sqlalchemy import ClauseElement, Connection, Dialect
+from sqlalchemy.exc import DBAPIError
+
+Values = Mapping[str, Any]
+"""The statement's parameters by their names."""
 
 
 class _Text(Struct, frozen=True):
     sql: str
     names: Sequence[str] | None
     """The parameters in their order, where the driver counts them; None where it knows them by name."""
-    fixed: Mapping[str, Any]
+    fixed: Values
     """What the statement itself says."""
     processes: Mapping[str, Callable[[Any], Any]]
     """What makes the driver's values, where they are others than ours."""
 
-    def arranged(self, values: Mapping[str, Any]) -> Any:
+    def arranged(self, values: Values) -> Any:
         whole = {**self.fixed, **values}
         for name, process in self.processes.items():
             whole[name] = process(whole[name])
@@ -28,23 +33,36 @@ class _Text(Struct, frozen=True):
 
 
 class Prepared:
-    """A statement that is run often, with values for its bound parameters, or of `columns` where it names none."""
+    """A statement that is run often, inside a transaction, with values for its bound parameters."""
 
     def __init__(self, statement: ClauseElement, columns: Sequence[str] | None = None) -> None:
-        """Take a statement that has no parameter which expands, and returns no type that SQLAlchemy converts."""
+        """Take a statement without a parameter that expands, that returns no type which SQLAlchemy converts.
+
+        `columns` are those that it writes, where it does not say so itself.
+        """
         self._statement = statement
         self._columns = columns
         self._texts: dict[str, _Text] = {}
 
-    def run(self, connection: Connection, values: Mapping[str, Any]) -> CursorResult[*tuple[Any, ...]]:
-        """Run it once."""
+    def read(self, connection: Connection, values: Values) -> list[Sequence[Any]]:
+        """Run it, and answer with all rows that it finds."""
         text = self._text(connection.dialect)
-        return connection.exec_driver_sql(text.sql, text.arranged(values))
+        with _cursor(connection) as cursor:
+            connection.dialect.do_execute(cursor, text.sql, text.arranged(values))
+            rows: list[Sequence[Any]] = cursor.fetchall()
+            return rows
 
-    def run_many(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> CursorResult[*tuple[Any, ...]]:
-        """Run it for each row, of which there is one at least."""
+    def write(self, connection: Connection, rows: Sequence[Values]) -> int:
+        """Run it for each row, one at least, and answer with the number of rows that it has written."""
         text = self._text(connection.dialect)
-        return connection.exec_driver_sql(text.sql, [text.arranged(row) for row in rows])
+        arranged = [text.arranged(row) for row in rows]
+        with _cursor(connection) as cursor:
+            if len(arranged) == 1:
+                connection.dialect.do_execute(cursor, text.sql, arranged[0])
+            else:
+                connection.dialect.do_executemany(cursor, text.sql, arranged)
+            written: int = cursor.rowcount
+            return written
 
     def _text(self, dialect: Dialect) -> _Text:
         text = self._texts.get(dialect.name)
@@ -64,4 +82,35 @@ def _text_of(statement: ClauseElement, columns: Sequence[str] | None, dialect: D
         names=tuple(compiled.positiontup) if compiled.positional else None,
         fixed={name: bind.effective_value for name, bind in binds.items() if not bind.required},
         processes={name: process for name, process in processes.items() if process is not None},
+    )
+
+
+@contextmanager
+def _cursor(connection: Connection) -> Iterator[Any]:
+    """Lend a cursor of the driver; its errors become those that SQLAlchemy would have raised."""
+    assert connection.in_transaction(), "the driver alone would begin none"
+    cursor: Any = connection.connection.cursor()
+    try:
+        yield cursor
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _of_sqlalchemy(error, connection, cursor) from error
+    finally:
+        cursor.close()
+
+
+def _of_sqlalchemy(error: Exception, connection: Connection, cursor: Any) -> BaseException:
+    dialect = connection.dialect
+    is_disconnect = dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
+    if is_disconnect:
+        connection.invalidate(error)
+    # The first line alone: the details below it quote the row, and an error's text may reach a log.
+    error.args = (str(error).partition("\n")[0],)
+    return DBAPIError.instance(
+        None,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=is_disconnect,
+        dialect=dialect,
     )
