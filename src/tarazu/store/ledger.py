@@ -101,7 +101,7 @@ class Ledger:
         try:
             decision: Decision = await self._in_time(future)
         except BaseException:
-            # The answer may have come, and this task have been cancelled or timed out before its turn to take it.
+            # The answer may have come, and this task have been cancelled before its turn to take it.
             if future.done() and not future.cancelled() and future.exception() is None:
                 self._discard(future.result())
             raise
@@ -167,15 +167,16 @@ class Ledger:
     async def _in_time(self, future: "asyncio.Future[Any]") -> Any:
         """Wait for an answer, for a bounded time: a database that hangs says nothing, not even that it is away."""
         wait_s = AWAY_WAIT_S if self._is_away else WAIT_MAX_S
-        patience = asyncio.timeout(wait_s)
+        alarm = self._loop.call_later(wait_s, self._give_up, future, wait_s)
         try:
-            async with patience:
-                return await future
-        except TimeoutError:
-            if not patience.expired():
-                raise
+            return await future
+        finally:
+            alarm.cancel()
+
+    def _give_up(self, future: "asyncio.Future[Any]", wait_s: float) -> None:
+        if not future.done():
             self._is_away = self._is_away or wait_s == WAIT_MAX_S
-            raise BooksUnavailableError("The database has not answered in time.") from None
+            future.set_exception(BooksUnavailableError("The database has not answered in time."))
 
     def _submit(self, operation: Operation) -> "asyncio.Future[Any]":
         future = self._loop.create_future()
@@ -212,7 +213,7 @@ class Ledger:
             while True:
                 calls = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
                 # Whoever has gone meanwhile wants nothing any more; a charge not begun gives way to the release.
-                calls = [call for call in calls if call.future is None or not call.future.cancelled()]
+                calls = [call for call in calls if call.future is None or not call.future.done()]
                 pause_s = self._next_sweep_s - time.monotonic()
                 if pause_s <= 0 and self._state is LedgerState.RUNNING:
                     self._next_sweep_s = time.monotonic() + SWEEP_INTERVAL_S
