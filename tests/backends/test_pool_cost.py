@@ -1,10 +1,9 @@
 """What it costs to find a backend, counted and not timed (bench/pool.py does that): few calls, and no lock."""
 
 import ast
-import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from inspect import getsource
-from types import FrameType, ModuleType
+from types import ModuleType
 
 import pytest
 
@@ -12,6 +11,7 @@ from tarazu.backends import health, http_backend, http_client, local_backend, me
 from tarazu.backends.health import FAILURES_MAX
 from tarazu.backends.members import Member, Members, NoPick, Place
 from tarazu.backends.port import BackendError, Fault
+from tests.support.calls import calls_of
 from tests.support.pools import PlannedBackend, ask_at_once, make_pool
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -19,23 +19,6 @@ CALLS_EACH_MAX = {"well": 2, "full": 2, "tripped": 4}
 """For each backend of a pool, those of C among them, by its state: no more than are made."""
 CALLS_BESIDE_MAX = 12
 LOCKS = {"threading", "multiprocessing", "Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition"}
-
-
-def calls_of(function: Callable[[], object]) -> int:
-    """Count the calls that a function makes, of Python and of C."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - what a profiler is given
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 @pytest.mark.parametrize("state", CALLS_EACH_MAX)
