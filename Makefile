@@ -47,7 +47,8 @@ docs: .venv/test.stamp ## Renew what is made from the code: commands.md, conform
 	@$(BIN)/python -m tests.support.rows
 	@$(BIN)/python -m tests.support.messages
 
-bench: .venv/test.stamp ## Measure one hot account against many, a backend's pick, pages on large books, the audit of 10 million requests (20 minutes, 4 GB)
+bench: .venv/test.stamp .bench/litellm/stamp bench/npm/node_modules/.package-lock.json ## Measure Tarazu beside others, one hot account against many, a backend's pick, pages on large books, the audit of 10 million requests (30 minutes, 4 GB)
+	@$(BIN)/python -m bench.peers
 	@$(BIN)/python -m bench.accounts
 	@$(BIN)/python -m bench.pool
 	@$(BIN)/python -m bench.panel
@@ -62,9 +63,10 @@ lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
 		pyproject.toml requirements/serve.in requirements/test.in
 	$(COMPILE) --output-file requirements/model.txt --no-deps requirements/model.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
+	$(COMPILE) --output-file requirements/bench-litellm.txt requirements/bench-litellm.in
 
 clean: ## Remove all that these targets have made, but no data
-	rm -rf .venv .venv-lock dist tests/npm/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lock .bench dist bench/npm/node_modules tests/npm/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -81,6 +83,19 @@ clean: ## Remove all that these targets have made, but no data
 .venv/test.stamp: .venv/serve.stamp requirements/test.txt
 	@echo 'Installing what the tests need ...'
 	@$(LOCKED) --requirement requirements/test.txt
+	@touch $@
+
+.bench/litellm/stamp: requirements/bench-litellm.txt
+	@echo 'Installing LiteLLM, to measure it ...'
+	@rm -rf .bench/litellm
+	@$(PYTHON) -m venv .bench/litellm
+	@.bench/litellm/bin/python -m pip --disable-pip-version-check --quiet install \
+		--no-deps --require-hashes --only-binary :all: --requirement requirements/bench-litellm.txt
+	@touch $@
+
+bench/npm/node_modules/.package-lock.json: bench/npm/package.json bench/npm/package-lock.json
+	@echo 'Installing Portkey, to measure it ...'
+	@npm ci --silent --prefix bench/npm
 	@touch $@
 
 tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json

@@ -1,0 +1,59 @@
+"""A server with all its processes, as the kernel counts them: the processor's time and memory. And where they run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+KIB = 1_024
+
+T = TypeVar("T")
+
+
+@contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """Start every process in the block on this core alone, and it stays there; the caller goes back afterwards."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def starting_on(core: int, server: AbstractContextManager[T]) -> Iterator[T]:
+    """Run a server, whose processes are started on this core alone, until the block ends."""
+    with ExitStack() as stack:
+        with on_core(core):
+            value = stack.enter_context(server)
+        yield value
+
+
+def processes(pid: int) -> list[int]:
+    """List a process and all that come from it, whichever of its threads has begun them."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in _read(task / "children").split():
+            found += processes(int(child))
+    return found
+
+
+def cpu_s(pid: int) -> float:
+    """Tell how long the processes have kept a processor busy, for themselves and in the kernel."""
+    ticks = 0
+    for each in processes(pid):
+        user, system = _read(Path(f"/proc/{each}/stat")).rpartition(")")[2].split()[11:13]
+        ticks += int(user) + int(system)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory_bytes(pid: int) -> int:
+    """Tell the memory that the processes have; what they share with others counts by its share."""
+    rollups = (_read(Path(f"/proc/{each}/smaps_rollup")) for each in processes(pid))
+    return KIB * sum(int(rollup.split("\nPss:")[1].split()[0]) for rollup in rollups)
+
+
+def _read(path: Path) -> str:
+    return path.read_text("utf-8")
