@@ -8,7 +8,15 @@ from types import FrameType, ModuleType
 
 import pytest
 
-from tarazu.backends import health, http_backend, http_client, local_backend, members, pool, turns
+from tarazu.backends import (
+    health,
+    http_backend,
+    http_client,
+    local_backend,
+    members,
+    pool,
+    turns,
+)
 from tarazu.backends.health import FAILURES_MAX
 from tarazu.backends.members import Member, Members, NoPick, Place
 from tarazu.backends.port import BackendError, Fault
