@@ -49,6 +49,7 @@ class HttpConnection(asyncio.Protocol):
         self._parser = HttpResponseParser(self)
         self._waiter: asyncio.Future[HttpReply] | None = None
         self._head_bytes_left = HEAD_BYTES_MAX
+        self._unread_bytes = 0
         self._retry_after: str | None = None
         self._clear()
 
@@ -65,6 +66,7 @@ class HttpConnection(asyncio.Protocol):
         self._bytes_max = bytes_max
         self._bytes_left = HEAD_BYTES_MAX + FRAMING_FACTOR_MAX * bytes_max
         self._head_bytes_left = HEAD_BYTES_MAX
+        self._unread_bytes = 0
         self._clear()
         waiter: asyncio.Future[HttpReply] = self._loop.create_future()
         self._waiter = waiter
@@ -103,6 +105,10 @@ class HttpConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self._fail(HttpError("malformed answer"))
+        if not self._status:  # a header without end is not told of by the parser, which keeps it
+            self._unread_bytes += len(data)
+            if self._unread_bytes > HEAD_BYTES_MAX:
+                self._fail(HttpError("malformed answer"))
 
     def eof_received(self) -> None:
         """Take it for the end of a body that has no other."""
