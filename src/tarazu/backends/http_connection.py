@@ -8,7 +8,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from msgspec import Struct
 
 HEAD_BYTES_MAX = 64 * 1024
-"""Of headers, those of 1xx answers and of trailers included."""
+"""Of the headers of one answer, its trailers included; each 1xx answer before it may have as many."""
 FRAMING_FACTOR_MAX = 8
 """A chunked body comes in at most so many times its size: a byte in a chunk of its own takes six."""
 FIRST_FINAL_STATUS = 200
@@ -48,8 +48,6 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
         self._waiter: asyncio.Future[HttpReply] | None = None
-        self._head_bytes_left = HEAD_BYTES_MAX
-        self._unread_bytes = 0
         self._retry_after: str | None = None
         self._clear()
 
@@ -65,8 +63,6 @@ class HttpConnection(asyncio.Protocol):
         self.is_free = False
         self._bytes_max = bytes_max
         self._bytes_left = HEAD_BYTES_MAX + FRAMING_FACTOR_MAX * bytes_max
-        self._head_bytes_left = HEAD_BYTES_MAX
-        self._unread_bytes = 0
         self._clear()
         waiter: asyncio.Future[HttpReply] = self._loop.create_future()
         self._waiter = waiter
@@ -101,14 +97,14 @@ class HttpConnection(asyncio.Protocol):
         if self._bytes_left < 0:
             self._fail(TooLargeError("answer too large"))
             return
+        self._unread_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self._fail(HttpError("malformed answer"))
-        if not self._status:  # a header without end is not told of by the parser, which keeps it
-            self._unread_bytes += len(data)
-            if self._unread_bytes > HEAD_BYTES_MAX:
-                self._fail(HttpError("malformed answer"))
+        # The parser keeps a header without end, and does not tell of it.
+        if not self._status and self._unread_bytes > HEAD_BYTES_MAX:
+            self._fail(HttpError("malformed answer"))
 
     def eof_received(self) -> None:
         """Take it for the end of a body that has no other."""
@@ -168,6 +164,8 @@ class HttpConnection(asyncio.Protocol):
         return self._waiter is None or self._waiter.done()
 
     def _clear(self) -> None:
+        self._head_bytes_left = HEAD_BYTES_MAX
+        self._unread_bytes = 0
         self._status = 0
         self._retry_after = None
         self._coding = b""
