@@ -16,7 +16,7 @@ from msgspec.structs import fields
 
 from tarazu.api import body
 from tarazu.api.admin.routes import ROUTES
-from tarazu.backends import http_client, local, local_backend, local_server
+from tarazu.backends import http_client, http_route, local, local_backend, local_server
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
 from tarazu.cli.app import app
 from tarazu.domain import attempts
@@ -166,7 +166,7 @@ def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
         f"at most {ledger.BATCH_MAX} operations",
         f"| {serving.HEADERS_TIMEOUT_S} s each |",
         f"| {body.BODY_BYTES_MAX // MIB} MiB; {body.BUFFERED_BYTES_MAX // MIB} MiB |",
-        f"| a connection to a backend | {http_client.CONNECT_TIMEOUT_S} s |",
+        f"| a connection to a backend | {http_route.CONNECT_TIMEOUT_S} s |",
         f"| {http_client.REPLY_BYTES_MAX // MIB} MiB, the model's `timeout_s` |",
         f"| operations waiting for the books | {ledger.QUEUE_MAX:,} |",
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",

@@ -7,7 +7,8 @@ import pytest
 
 from tarazu.backends.conversation import OPENING
 from tarazu.backends.health import BUSY_REST_MAX_S
-from tarazu.backends.http_client import CONNECT_TIMEOUT_S, HttpReply
+from tarazu.backends.http_connection import HttpReply
+from tarazu.backends.http_route import CONNECT_TIMEOUT_S
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.anthropic import MAX_TOKENS_DEFAULT, TEMPERATURE_MAX, VERSION
 from tarazu.backends.pool import AGAIN

@@ -7,7 +7,15 @@ from types import ModuleType
 
 import pytest
 
-from tarazu.backends import health, http_backend, http_client, local_backend, members, pool, turns
+from tarazu.backends import (
+    health,
+    http_backend,
+    http_client,
+    local_backend,
+    members,
+    pool,
+    turns,
+)
 from tarazu.backends.health import FAILURES_MAX
 from tarazu.backends.members import Member, Members, NoPick, Place
 from tarazu.backends.port import BackendError, Fault

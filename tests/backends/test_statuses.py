@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.backends.http_client import HttpReply
+from tarazu.backends.http_connection import HttpReply
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.statuses import TRAPS, status_error
 

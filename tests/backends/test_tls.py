@@ -85,3 +85,56 @@ def test_a_server_with_an_expired_certificate_is_not_asked(tmp_path: Path, autho
     """Nobody vouches for it any more."""
     with serving(authority, "127.0.0.1", not_after=datetime(2020, 1, 1, tzinfo=UTC)) as server:
         assert_not_asked(server, ca_file(tmp_path, authority))
+
+
+async def _through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Let one connection through to where it wants to."""
+    host, port = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode().rsplit(":", 1)
+    there, to = await asyncio.open_connection(host, int(port))
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while part := await source.read(65_536):
+                target.write(part)
+        target.close()
+
+    await asyncio.gather(copy(reader, to), copy(there, writer))
+    for each in (writer, to):
+        with contextlib.suppress(ConnectionError):
+            await each.wait_closed()
+
+
+@pytest.mark.parametrize(("name", "status"), [("127.0.0.1", 200), ("other.example", None)])
+def test_a_server_behind_a_proxy_must_have_its_own_certificate(
+    tmp_path: Path, authority: trustme.CA, name: str, status: int | None
+) -> None:
+    """The proxy lets the connection through, and TLS is spoken with the server."""
+    details: list[str] = []
+
+    async def scenario(url: str) -> int | None:
+        done = asyncio.Event()
+
+        async def let_through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await _through(reader, writer)
+            done.set()
+
+        proxy = await asyncio.start_server(let_through, "127.0.0.1", 0)
+        port = proxy.sockets[0].getsockname()[1]
+        path = ca_file(tmp_path, authority)
+        answered: int | None = None
+        async with proxy:
+            with contextlib.closing(HttpClient({"https_proxy": f"http://127.0.0.1:{port}"})) as http:
+                http.trust(path)
+                try:
+                    reply = await http.post_json(url, b"{}", headers={}, timeout_s=TIMEOUT_S, ca_file=path)
+                    answered = reply.status
+                except BackendError as error:
+                    details.append(error.detail)
+            await done.wait()
+        return answered
+
+    with serving(authority, name) as server:
+        assert asyncio.run(scenario(server.url)) == status
+        assert server.asked == (0 if status is None else 1)
+    assert details == (["certificate not trusted"] if status is None else [])

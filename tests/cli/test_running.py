@@ -10,7 +10,7 @@ import pytest
 from tarazu.cli import running
 from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ, run_process
 
-HEAVY = ("alembic", "granian", "sqlalchemy", "starlette", "wreq", "xllamacpp")
+HEAVY = ("alembic", "granian", "httptools", "sqlalchemy", "starlette", "xllamacpp")
 LIGHT_COMMANDS = (
     ["--version"],
     ["--help"],

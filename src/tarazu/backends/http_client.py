@@ -1,61 +1,67 @@
-"""The HTTP client for model servers: one POST, bounded in time and size, with every failure named."""
+"""The HTTP client for model servers: one request, bounded in time and size, with every failure named.
+
+It works in the event loop that asks, on connections that it keeps: no other thread takes part in a call.
+"""
 
 import asyncio
-from datetime import timedelta
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
-from wreq import Client, Response, Runtime, exceptions
-from wreq.redirect import Policy
-from wreq.tls import CertStore
 
+from tarazu.backends.http_connection import HttpError, HttpReply, TooLargeError
+from tarazu.backends.http_route import CONNECT_TIMEOUT_S, Route
 from tarazu.backends.port import BackendError, Fault
+from tarazu.backends.proxies import Proxies, UnusableProxyError
 
-CONNECT_TIMEOUT_S = 10
-IDLE_TIMEOUT_S = 20
-"""Shorter than the keep-alive of common servers, so that a kept connection is seldom closed under a request."""
-IDLE_CONNECTIONS_MAX = 512
-"""Kept open to one server."""
 REPLY_BYTES_MAX = 4 * 1024 * 1024
-
-FAILURES = (
-    exceptions.BodyError,
-    exceptions.BuilderError,
-    exceptions.ConnectionError,
-    exceptions.ConnectionResetError,
-    exceptions.DecodingError,
-    exceptions.ProxyConnectionError,
-    exceptions.RequestError,
-    exceptions.TlsError,
-)
-"""How a call ends without an answer, but for a time-out."""
+TARGETS_MAX = 1024
+"""Addresses that are remembered: more than a catalogue has."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
+OWN_HEADERS = "user-agent: tarazu\r\naccept: application/json\r\naccept-encoding: identity\r\n"
+_VISIBLE = re.compile(r"[!-~]+", re.ASCII)
+_NAME = re.compile(r"[a-z0-9._~-]+", re.ASCII)
 
 
-class HttpReply(Struct, frozen=True):
-    """Status, Retry-After and whole body of an answer."""
+class AddressError(HttpError):
+    """What was to be asked is no address."""
 
-    status: int
-    body: bytes
-    retry_after: str | None = None
+
+class _Target(Struct, frozen=True):
+    """How an address is asked: where, the rest of the request line, and the headers that are always the same."""
+
+    route: Route
+    uri: str
+    head: str
 
 
 class HttpClient:
     """Asks model servers. Redirects are not followed, so no key goes to another host; TLS is always verified.
 
-    A call that is cancelled is cut off at the server at once. Each has a connection of its own: it is HTTP/1.1, also
+    A call that is cancelled is cut off at the server at once. Each has a connection to itself: it is HTTP/1.1, also
     where a server offers HTTP/2, in which all share one, and those beyond the server's bound of streams wait unseen.
+    A client is used in one event loop.
     """
 
-    def __init__(self) -> None:
-        self._runtime = Runtime(workers=1, thread_name="backends")
-        self._client = _client(self._runtime)
-        self._direct = _client(self._runtime, no_proxy=True)
-        self._trusting: dict[str, tuple[bytes, Client]] = {}
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Prepare; the proxies are those that the environment names now."""
+        self._proxies = Proxies(environ)
+        self._trusting: dict[str, tuple[bytes, ssl.SSLContext]] = {}
+        self._targets: dict[tuple[str, bool, str | None], _Target] = {}
+        self._routes: dict[tuple[str, str, int, bool, str | None], Route] = {}
+        self._is_closed = False
 
     def close(self) -> None:
         """End all calls."""
-        for client in (self._client, self._direct, *(client for _, client in self._trusting.values())):
-            client.close()
+        self._is_closed = True
+        for route in self._routes.values():
+            route.close()
 
     def trust(self, ca_file: str) -> None:
         """Make calls possible in which a server is trusted when an authority in this PEM file says so, and no other.
@@ -63,12 +69,12 @@ class HttpClient:
         A file that has changed since the last time is in force from the next call on.
 
         Raises:
-            OSError: the file cannot be read.
+            OSError: the file cannot be read, or holds no certificates.
         """
         authorities = Path(ca_file).read_bytes()
         if ca_file not in self._trusting or self._trusting[ca_file][0] != authorities:
-            client = _client(self._runtime, tls_verify=CertStore.from_pem_stack(authorities))
-            self._trusting[ca_file] = authorities, client
+            self._trusting[ca_file] = authorities, _tls(authorities)
+            self._forget()
 
     async def post_json(
         self,
@@ -89,58 +95,117 @@ class HttpClient:
         """
         if timeout_s <= 0:  # a pause before this try took longer than it was to
             raise BackendError(Fault.TIMEOUT)
-        client = self._chosen(direct=direct, ca_file=ca_file)
         try:
-            # The client's own time-out looks like a broken connection when it comes in the body.
-            async with (
-                asyncio.timeout(timeout_s),
-                client.post(
-                    url,
-                    headers={"content-type": "application/json", "accept": "application/json", **headers},
-                    body=body,
-                ) as response,
-            ):
-                content = await read_body(response, REPLY_BYTES_MAX)
-                if content is None:
-                    raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes")
-                return HttpReply(response.status.as_int(), content, _text(response.headers.get("retry-after")))
-        except (TimeoutError, exceptions.TimeoutError):  # the latter while connecting
+            return await self.send(
+                "POST",
+                url,
+                body,
+                headers=headers,
+                timeout_s=timeout_s,
+                bytes_max=REPLY_BYTES_MAX,
+                direct=direct,
+                ca_file=ca_file,
+            )
+        except TimeoutError:
             raise BackendError(Fault.TIMEOUT) from None
-        except FAILURES as error:
-            # The error's own words may hold the address.
-            raise BackendError(Fault.UNREACHABLE, type(error).__name__) from None
+        except TooLargeError:
+            raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes") from None
+        except HttpError as error:
+            raise BackendError(Fault.UNREACHABLE, str(error)) from None
 
-    def _chosen(self, *, direct: bool, ca_file: str | None) -> Client:
-        if ca_file is not None:
-            return self._trusting[ca_file][1]
-        return self._direct if direct else self._client
+    async def send(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
+        bytes_max: int,
+        direct: bool = False,
+        ca_file: str | None = None,
+    ) -> HttpReply:
+        """Send a request, with a JSON body or none, and read the whole answer.
+
+        Raises:
+            HttpError: there is none; an AddressError, when `url` is no address, a TooLargeError, when it is larger.
+            TimeoutError: it has not come in time.
+        """
+        target = self._targets.get((url, direct, ca_file)) or self._find(url, direct=direct, ca_file=ca_file)
+        request = _written(target, method, headers, body)
+        connection = target.route.take()
+        if connection is None:
+            loop = asyncio.get_running_loop()
+            end_s = loop.time() + timeout_s
+            connection = await target.route.connect(min(timeout_s, CONNECT_TIMEOUT_S))
+            timeout_s = end_s - loop.time()
+        reply = await connection.exchange(request, bytes_max=bytes_max, timeout_s=timeout_s)
+        if connection.is_free:
+            target.route.keep(connection)
+        return reply
+
+    def _find(self, url: str, *, direct: bool, ca_file: str | None) -> _Target:
+        if self._is_closed:
+            raise HttpError("the client is closed")
+        if len(self._targets) >= TARGETS_MAX:
+            self._forget()
+        parts, host, port = _parts(url)
+        try:
+            proxy = None if direct else self._proxies.choose(parts.scheme, host)
+        except UnusableProxyError:
+            raise HttpError("unusable proxy in the environment") from None
+        by = (parts.scheme, host, port, direct, ca_file)
+        if by not in self._routes:
+            tls = None if parts.scheme == "http" else self._tls if ca_file is None else self._trusting[ca_file][1]
+            self._routes[by] = Route(host, port, tls=tls, proxy=proxy)
+        authority = f"[{host}]" if ":" in host else host
+        if port != DEFAULT_PORTS[parts.scheme]:
+            authority += f":{port}"
+        uri = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        head = f"host: {authority}\r\n{OWN_HEADERS}"
+        if proxy is not None and parts.scheme == "http":
+            uri, head = f"http://{authority}{uri}", head + proxy.authorization
+        target = self._targets[url, direct, ca_file] = _Target(self._routes[by], uri, head)
+        return target
+
+    def _forget(self) -> None:
+        """Find the ways anew."""
+        for route in self._routes.values():
+            route.retire()
+        self._routes.clear()
+        self._targets.clear()
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return _tls()
 
 
-async def read_body(response: Response, bytes_max: int) -> bytes | None:
-    """Read the whole body of an answer, or no further than `bytes_max`: then None."""
-    body = bytearray()
-    async with response.stream() as chunks:
-        async for chunk in chunks:
-            if isinstance(chunk, memoryview):  # the rest are trailers
-                body += chunk
-            if len(body) > bytes_max:
-                return None
-    return bytes(body)
+def _written(target: _Target, method: str, headers: dict[str, str], body: bytes | None) -> bytes:
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
+        raise HttpError("malformed header")
+    content = "" if body is None else f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return f"{method} {target.uri} HTTP/1.1\r\n{target.head}{content}{lines}\r\n".encode() + (body or b"")
 
 
-def _text(header: memoryview | None) -> str | None:
-    return None if header is None else bytes(header).decode("latin-1")
+def _parts(url: str) -> tuple[SplitResult, str, int]:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        if ":" in host:
+            ip_address(host)
+    except (ValueError, KeyError):
+        raise AddressError("no address") from None
+    if "@" in parts.netloc or not _VISIBLE.fullmatch(url) or not (":" in host or _NAME.fullmatch(host)):
+        raise AddressError("no address")
+    return parts, host, port
 
 
-def _client(runtime: Runtime, *, no_proxy: bool = False, tls_verify: bool | CertStore = True) -> Client:
-    return Client(
-        runtime=runtime,
-        no_proxy=no_proxy,
-        tls_verify=tls_verify,
-        redirect=Policy.none(),
-        http1_only=True,
-        connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_S),
-        pool_idle_timeout=timedelta(seconds=IDLE_TIMEOUT_S),
-        pool_max_idle_per_host=IDLE_CONNECTIONS_MAX,
-        user_agent="tarazu",
-    )
+def _tls(authorities: bytes | None = None) -> ssl.SSLContext:
+    pem = None if authorities is None else authorities.decode("ascii", "ignore")  # beside certificates: remarks
+    context = ssl.create_default_context(cadata=pem)
+    # Python 3.13 refuses authorities of one's own that lack what few tools write, and others before it do not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.set_alpn_protocols(["http/1.1"])
+    return context

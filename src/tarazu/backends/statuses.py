@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tarazu.backends.http_client import HttpReply
+from tarazu.backends.http_connection import HttpReply
 from tarazu.backends.port import BackendError, Fault
 
 FAULTS = {

@@ -1,20 +1,17 @@
 """A caller of the API: completions, models and usage over HTTP."""
 
 import asyncio
-import re
 from collections.abc import Coroutine, Sequence
-from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
-from wreq import Client, Method, Runtime, exceptions
-from wreq.redirect import Policy
 
 from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, PlainErrorEnvelope, UsageObject
-from tarazu.backends.http_client import CONNECT_TIMEOUT_S, FAILURES, read_body
+from tarazu.backends.http_client import AddressError, HttpClient
+from tarazu.backends.http_connection import HttpError, HttpReply, TooLargeError
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.refusals import Failure, refusal
 from tarazu.domain.prompt import Message
@@ -27,8 +24,6 @@ ANSWER_BYTES_MAX = 16 * 1024 * 1024
 RETRY_AFTER_DIGITS_MAX = 6
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 FIRST_ERROR_STATUS = 400
-
-_REASON = re.compile(r'(?:message: |error: |ConnectError\()"([^"]+)"')
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT")
@@ -57,14 +52,8 @@ class ChatClient:
         self._key = key
         # Asynchronous inside, since only a task can be ended by Ctrl-C in the middle of a call.
         self._runner = asyncio.Runner()
-        self._client = Client(
-            runtime=Runtime(workers=1),
-            connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_S),
-            timeout=timedelta(seconds=ANSWER_TIMEOUT_S),
-            redirect=Policy.none(),  # the key goes to no other host
-            user_agent="tarazu",
-            no_proxy=urlsplit(self.url).hostname in LOOPBACK_HOSTS,
-        )
+        self._http = HttpClient()
+        self._is_direct = urlsplit(self.url).hostname in LOOPBACK_HOSTS
 
     def __repr__(self) -> str:
         """Name the service, not the key."""
@@ -76,7 +65,7 @@ class ChatClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._client.close()
+        self._runner.run(self._close())
         self._runner.close()
 
     def complete(self, messages: Sequence[Message], model: str | None) -> ChatCompletion:
@@ -86,7 +75,7 @@ class ChatClient:
             CommandError: the service refuses, fails, or cannot be reached.
         """
         body = msgspec.json.encode(_ChatRequest(tuple(messages), model))
-        return self._call(Method.POST, "/chat/completions", ChatCompletion, body)
+        return self._call("POST", "/chat/completions", ChatCompletion, body)
 
     def models(self) -> ModelList:
         """List the models that the key may use.
@@ -94,7 +83,7 @@ class ChatClient:
         Raises:
             CommandError: as above.
         """
-        return self._call(Method.GET, "/models", ModelList)
+        return self._call("GET", "/models", ModelList)
 
     def usage(self) -> UsageObject:
         """Tell what is used and what is left.
@@ -102,47 +91,50 @@ class ChatClient:
         Raises:
             CommandError: as above.
         """
-        return self._call(Method.GET, "/usage", UsageObject)
+        return self._call("GET", "/usage", UsageObject)
 
-    def _call(self, method: Method, path: str, kind: type[AnswerT], content: bytes | None = None) -> AnswerT:
-        status, retry_after, body = self._run(self._answer(method, path, content))
+    def _call(self, method: str, path: str, kind: type[AnswerT], content: bytes | None = None) -> AnswerT:
+        reply = self._run(self._answer(method, path, content))
         try:
-            if status < FIRST_ERROR_STATUS:
-                return msgspec.json.decode(body, type=kind)
-            failure = _failure(status, retry_after, body)
+            if reply.status < FIRST_ERROR_STATUS:
+                return msgspec.json.decode(reply.body, type=kind)
+            failure = _failure(reply.status, reply.retry_after, reply.body)
         except msgspec.DecodeError:  # also ValidationError, which is one
             raise CommandError(
-                f"{self.url} answers, but not as this API does (HTTP {status}).", "Check the address, --url."
+                f"{self.url} answers, but not as this API does (HTTP {reply.status}).", "Check the address, --url."
             ) from None
         raise refusal(failure)
 
     def _run(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
         try:
             return self._runner.run(call)
-        except exceptions.TimeoutError:
+        except TimeoutError:
             raise CommandError(f"{self.url} does not answer in time.", "Try again later.") from None
-        except exceptions.BuilderError:
+        except AddressError:
             raise UsageError(f"--url: {self.url} is no address.") from None
-        except FAILURES as error:
+        except TooLargeError:
             raise CommandError(
-                f"{self.url} cannot be reached ({_cause(error)}).",
+                f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.", "Check the address, --url."
+            ) from None
+        except HttpError as error:
+            raise CommandError(
+                f"{self.url} cannot be reached ({error}).",
                 "Is the service running? tarazu serve starts it; --url or TARAZU_URL names another address.",
             ) from None
 
-    async def _answer(self, method: Method, path: str, content: bytes | None) -> tuple[int, str | None, bytes]:
-        headers = {"authorization": f"Bearer {self._key}"}
-        if content is not None:
-            headers["content-type"] = "application/json"
-        url = f"{self.url}{API_PATH}{path}"
-        async with self._client.request(method, url, headers=headers, body=content) as response:
-            body = await read_body(response, ANSWER_BYTES_MAX)
-            if body is None:
-                raise CommandError(
-                    f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes.", "Check the address, --url."
-                )
-            retry_after = response.headers.get("retry-after")
-            text = None if retry_after is None else bytes(retry_after).decode("latin-1")
-            return response.status.as_int(), text, body
+    async def _answer(self, method: str, path: str, content: bytes | None) -> HttpReply:
+        return await self._http.send(
+            method,
+            f"{self.url}{API_PATH}{path}",
+            content,
+            headers={"authorization": f"Bearer {self._key}"},
+            timeout_s=ANSWER_TIMEOUT_S,
+            bytes_max=ANSWER_BYTES_MAX,
+            direct=self._is_direct,
+        )
+
+    async def _close(self) -> None:
+        self._http.close()
 
 
 def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:
@@ -156,9 +148,3 @@ def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:
     return Failure(
         status=status, code=error.code, message=error.message, details=error.details, retry_after_s=retry_after_s
     )
-
-
-def _cause(error: BaseException) -> str:
-    """Find the innermost reason, which holds no address."""
-    reasons = _REASON.findall(str(error))
-    return reasons[-1] if reasons else type(error).__name__
