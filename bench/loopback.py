@@ -64,12 +64,16 @@ class Client(_Peer):
 
 
 class _ModelServer(_Peer):
-    def __init__(self, response: bytes) -> None:
+    def __init__(self, response: bytes, after_s: float) -> None:
         super().__init__()
         self._response = response
+        self._after_s = after_s
 
     def take(self, message: bytes) -> None:  # noqa: ARG002 - whatever was asked
-        self.transport.write(self._response)
+        if self._after_s:
+            asyncio.get_running_loop().call_later(self._after_s, self.transport.write, self._response)
+        else:
+            self.transport.write(self._response)
 
 
 @asynccontextmanager
@@ -83,10 +87,10 @@ async def connection(port: int) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def model_server(reply: bytes) -> AsyncIterator[str]:
-    """Answer every request with this JSON; the block is given the address for `url` in tarazu.toml."""
+async def model_server(reply: bytes, *, after_s: float = 0) -> AsyncIterator[str]:
+    """Answer every request with this JSON, after this time; the block is given the address for `url` in tarazu.toml."""
     response = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(reply)}\r\n\r\n".encode()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _ModelServer(response + reply), "127.0.0.1", 0, backlog=1_024)
+    server = await loop.create_server(lambda: _ModelServer(response + reply, after_s), "127.0.0.1", 0, backlog=1_024)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
