@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from bench.figures import Figures, machine, percentile, table
 from bench.loopback import Client, connection, model_server
-from bench.peers.process_tree import memory_bytes, on_core, starting_on
+from bench.peers.process_tree import memory_bytes, on_cores, starting_on
 from tarazu.cli.clock import system_clock
 from tarazu.service.auditing import audit_books
 from tests.support.backend import completion
@@ -238,7 +238,7 @@ async def run(folder: Path) -> str:
 def _service(folder: Path, catalogue: str, server: str) -> Iterator[tuple[RunningService, Callers]]:
     """Run a service on its core; at the end its books must balance."""
     folder.mkdir()
-    with starting_on(CORE, RunningService(folder, "", catalogue=catalogue, server=server)) as service:
+    with starting_on({CORE}, RunningService(folder, "", catalogue=catalogue, server=server)) as service:
         yield service, Callers(service.port, service.customer("bench").secret)
         if differences := audit_books(service.engine, system_clock).differences:
             raise BrokenPromiseError(f"The books do not balance: {differences}")
@@ -268,7 +268,7 @@ def main() -> None:
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with TemporaryDirectory(prefix="tarazu-bench-") as name, on_core(OTHER_CORE):
+    with TemporaryDirectory(prefix="tarazu-bench-") as name, on_cores({OTHER_CORE}):
         report = asyncio.run(run(Path(name)))
     print(report)
     if arguments.output:

@@ -23,7 +23,7 @@ from sqlalchemy import Engine, func, select
 from bench.figures import fsyncs_s, machine
 from bench.peers import nginx, wrk
 from bench.peers.contenders import BODY, CONTENDERS, OTHER_CORE, Contender, missing
-from bench.peers.process_tree import cpu_s, memory_bytes, on_core, starting_on
+from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, starting_on
 from bench.peers.report import Result, report
 from tarazu.cli.clock import system_clock
 from tarazu.domain.credits import RequestState
@@ -59,7 +59,7 @@ def measure(names: Sequence[str], size: Size, folder: Path) -> str:
     """Measure them in turn, round after round, and write the report."""
     results = {name: Result() for name in names}
     fsync_s: list[float] = []
-    with starting_on(OTHER_CORE, nginx.fixed_reply(folder / "backend", completion())) as backend:
+    with starting_on({OTHER_CORE}, nginx.fixed_reply(folder / "backend", completion())) as backend:
         for round_ in range(size.rounds):
             fsync_s += fsyncs_s(folder)
             for name in names if round_ % 2 == 0 else reversed(names):
@@ -105,7 +105,7 @@ def _measure(contender: Contender, result: Result, size: Size, folder: Path) -> 
     result.does = contender.does
     answered = 1
     for connections in size.connections:
-        with on_core(OTHER_CORE):
+        with on_cores({OTHER_CORE}):
             answered += wrk.drive(contender.url, script, connections=connections, seconds=size.warm_up_s).requests
             before_s = cpu_s(contender.pid)
             load = wrk.drive(contender.url, script, connections=connections, seconds=size.seconds)

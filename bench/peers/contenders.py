@@ -70,7 +70,7 @@ Start = Callable[[Path, str], AbstractContextManager[Contender]]
 @contextmanager
 def _nginx(folder: Path, backend: str, *, keeps_connections: bool) -> Iterator[Contender]:
     proxy = nginx.bare_proxy(folder / "proxy", backend, keeps_connections=keeps_connections)
-    with starting_on(CORE, proxy) as started:
+    with starting_on({CORE}, proxy) as started:
         yield Contender(url=f"http://{started.address}{OPENAI_CHAT}", pid=started.pid, does="nothing")
 
 
@@ -78,7 +78,7 @@ def _nginx(folder: Path, backend: str, *, keeps_connections: bool) -> Iterator[C
 def _tarazu(folder: Path, backend: str, store: Store, does: str) -> Iterator[Contender]:
     database_url = store.new_books(folder)
     service = RunningService(folder, f"http://{backend}/v1", catalogue=_CATALOGUE, database_url=database_url)
-    with starting_on(CORE, service):
+    with starting_on({CORE}, service):
         account = service.provisioning.create_account(name="Bench", email="bench@example.com", plan="bench")
         key = service.provisioning.create_key(account.id, name="bench")
         yield Contender(
@@ -100,7 +100,7 @@ def _tarazu_on_sqlite(folder: Path, backend: str) -> Iterator[Contender]:
 @contextmanager
 def _tarazu_on_postgresql(folder: Path, backend: str) -> Iterator[Contender]:
     with (
-        starting_on(OTHER_CORE, postgresql_server(folder)) as url,
+        starting_on({OTHER_CORE}, postgresql_server(folder)) as url,
         _tarazu(folder, backend, PostgresqlStore(url), "the same, by a server on the other core") as contender,
     ):
         yield contender
@@ -124,7 +124,7 @@ def _litellm(folder: Path, backend: str) -> Iterator[Contender]:
     ]
     environ = {"LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
     server = running(command, port, log=folder / "output.log", environ=environ)
-    with starting_on(CORE, server) as process:
+    with starting_on({CORE}, server) as process:
         yield Contender(
             url=f"http://127.0.0.1:{port}{OPENAI_CHAT}",
             pid=process.pid,
@@ -138,7 +138,7 @@ def _portkey(folder: Path, backend: str) -> Iterator[Contender]:
     port = free_port()
     command = ["node", str(PORTKEY), "--headless", f"--port={port}"]
     environ = {"NODE_ENV": "production", "TRUSTED_CUSTOM_HOSTS": backend.partition(":")[0]}
-    with starting_on(CORE, running(command, port, log=folder / "output.log", environ=environ)) as process:
+    with starting_on({CORE}, running(command, port, log=folder / "output.log", environ=environ)) as process:
         headers = {
             "Authorization": f"Bearer {_KEY}",
             "x-portkey-provider": "openai",

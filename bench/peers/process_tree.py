@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 @contextmanager
-def on_core(core: int) -> Iterator[None]:
-    """Start every process in the block on this core alone, and it stays there; the caller goes back afterwards."""
+def on_cores(cores: set[int]) -> Iterator[None]:
+    """Start every process in the block on these cores alone, and it stays there; the caller goes back afterwards."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, cores)
     try:
         yield
     finally:
@@ -23,10 +23,10 @@ def on_core(core: int) -> Iterator[None]:
 
 
 @contextmanager
-def starting_on(core: int, server: AbstractContextManager[T]) -> Iterator[T]:
-    """Run a server, whose processes are started on this core alone, until the block ends."""
+def starting_on(cores: set[int], server: AbstractContextManager[T]) -> Iterator[T]:
+    """Run a server, whose processes are started on these cores alone, until the block ends."""
     with ExitStack() as stack:
-        with on_core(core):
+        with on_cores(cores):
             value = stack.enter_context(server)
         yield value
 

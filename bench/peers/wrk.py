@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -29,14 +29,27 @@ class LoadError(Exception):
     """Not every request was answered well, so the figures mean nothing."""
 
 
-def write_script(path: Path, headers: Mapping[str, str], body: bytes) -> None:
-    """Write the Lua script by which wrk posts this JSON with these headers."""
+def write_script(path: Path, headers: Mapping[str, str], body: bytes, *, keys: Sequence[str] = ()) -> None:
+    """Write the Lua script by which wrk posts this JSON with these headers, and each time with another of the keys."""
     lines = [
         'wrk.method = "POST"',
         f"wrk.body = {_lua(body.decode())}",
         *(f"wrk.headers[{_lua(name)}] = {_lua(value)}" for name, value in headers.items()),
     ]
+    if keys:
+        file = path.with_suffix(".keys")
+        file.write_text("\n".join(keys), "utf-8")  # a script may not hold so many
+        lines.append(_ANY_KEY.replace("FILE", _lua(str(file))))
     path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+_ANY_KEY = """
+local keys = {}
+for key in io.lines(FILE) do keys[#keys + 1] = key end
+function request()
+    wrk.headers["Authorization"] = "Bearer " .. keys[math.random(#keys)]
+    return wrk.format()
+end"""
 
 
 def _lua(text: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from bench.peers import wrk
 from bench.peers.contenders import NGINX, SQLITE, missing
-from bench.peers.process_tree import cpu_s, memory_bytes, on_core, processes, starting_on
+from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, processes, starting_on
 from bench.peers.report import Result, report
 from bench.peers.servers import ServerError, free_port, running
 
@@ -53,23 +53,24 @@ def test_a_run_in_which_a_request_has_failed_has_no_figures(line: str) -> None:
 def test_a_server_is_seen_with_all_its_processes(tmp_path: Path) -> None:
     """On the core where it was started: their time, and their memory."""
     port = free_port()
+    child = "kept = b'x' * 50_000_000; print(flush=True); import time; time.sleep(60)"
     code = (
         "import socket, subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; kept = bytes(50_000_000); time.sleep(60)'])\n"
-        "until_s = time.process_time() + 0.1\n"
-        "while time.process_time() < until_s: pass\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "while time.process_time() < 0.1: pass\n"
         f"listener = socket.create_server(('127.0.0.1', {port}))\n"
         "time.sleep(60)\n"
     )
     core = min(os.sched_getaffinity(0))
     server = running([sys.executable, "-c", code], port, log=tmp_path / "log")
     before = os.sched_getaffinity(0)
-    with starting_on(core, server) as process:
+    with starting_on({core}, server) as process:
         assert os.sched_getaffinity(0) == before
         assert len(processes(process.pid)) == 2
         assert {frozenset(os.sched_getaffinity(pid)) for pid in processes(process.pid)} == {frozenset({core})}
         assert cpu_s(process.pid) >= 0.1
-        assert memory_bytes(process.pid) > 10_000_000
+        assert memory_bytes(process.pid) > 50_000_000
         ends = [os.pidfd_open(pid) for pid in processes(process.pid)]
     for end in ends:
         assert select([end], [], [], END_TIMEOUT_S)[0] == [end]
@@ -86,7 +87,7 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
 def test_the_affinity_comes_back_when_the_block_breaks() -> None:
     """Else all that is started later would run on one core."""
     before = os.sched_getaffinity(0)
-    with pytest.raises(subprocess.SubprocessError), on_core(min(before)):
+    with pytest.raises(subprocess.SubprocessError), on_cores({min(before)}):
         raise subprocess.SubprocessError
     assert os.sched_getaffinity(0) == before
 
