@@ -165,8 +165,8 @@ def _check(engine: Engine) -> None:
         raise BooksDifferError(f"The books do not balance: {differences}")
 
 
-def report(measured: Mapping[Cell, Measured]) -> str:
-    """Write the table."""
+def report(measured: Mapping[Cell, Measured], versions: str) -> str:
+    """Write the table, and what it was measured with."""
     head = [
         "store",
         "",
@@ -194,7 +194,7 @@ def report(measured: Mapping[Cell, Measured]) -> str:
         ]
         for cell, each in measured.items()
     ]
-    return f"{table(head, rows)}\n\nMeasured with {machine()}; nginx {nginx.version()}; {wrk.version()}."
+    return f"{table(head, rows)}\n\nMeasured with {versions}."
 
 
 def run(chosen: Sequence[Cell], folder: Path, *, seconds: int) -> str:
@@ -209,7 +209,7 @@ def run(chosen: Sequence[Cell], folder: Path, *, seconds: int) -> str:
             with TemporaryDirectory(prefix="tarazu-bench-") as name:
                 store = SqliteStore(Path(name)) if cell.store == "SQLite" else PostgresqlStore(server)
                 measured[cell] = measure(cell, store, Path(name), f"http://{backend.address}", seconds)
-    return report(measured)
+    return report(measured, f"{machine()}; nginx {nginx.version()}; {wrk.version()}")
 
 
 def main() -> None:
