@@ -78,7 +78,8 @@ def test_a_request_makes_few_calls_in_the_ledger(tmp_path: Path, sqlite_store: S
         books.catalogue = make_catalogue(plans=[make_plan(monthly_credits=10**6, requests_per_minute=10**6)])
         books.add(make_account(), make_key(1))
         batch_calls(books, 32)  # statements are written for the first time
-        small, large = batch_calls(books, 32), batch_calls(books, 64)
+        # The least of three: a collection of garbage may call what other tests have left behind.
+        small, large = (min(batch_calls(books, size) for _ in range(3)) for size in (32, 64))
     of_request = (large - small) / 32
     assert BATCH_CALLS_MAX / 2 <= of_request <= BATCH_CALLS_MAX
     assert EMPTY_BATCH_CALLS_MAX / 2 <= small - 32 * of_request <= EMPTY_BATCH_CALLS_MAX
