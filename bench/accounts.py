@@ -10,7 +10,6 @@ After each the books are audited: a difference, or a request that is not charged
 
 import argparse
 import asyncio
-import json
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -23,45 +22,34 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from msgspec import Struct
-from sqlalchemy import Engine, func, insert, select
+from sqlalchemy import Engine, insert
 
+from bench import asking
+from bench.asking import catalogue, prompt_request
+from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import Figures, fsyncs_s, machine, percentile, table
 from bench.loopback import connection, model_server
 from tarazu.cli.clock import system_clock
 from tarazu.domain.admission import Asked
 from tarazu.domain.calendar import period_of, periods_from
-from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.credits import Hold
 from tarazu.domain.keys import MintedKey, mint, parse
-from tarazu.service.auditing import audit_books
 from tarazu.service.identifiers import new_completion_id
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.ledger import Ledger
 from tarazu.store.partitions import prepare_partitions
 from tarazu.store.rows import account_row, key_row
-from tarazu.store.schema import accounts, keys, requests
+from tarazu.store.schema import accounts, keys
 from tests.support.backend import completion
-from tests.support.service import CHAT, RunningService
+from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
 from tests.support.values import make_account, make_asked, make_catalogue, make_key, make_plan
 
+MODEL = "small"
 HOT = 0
 """The number of the hot account; those with a little each are counted from 1."""
 SEED = 1
-CATALOGUE = """
-[plans.bench]
-monthly_credits = 1_000_000_000
-requests_per_minute = 1_000_000_000
-models = ["small"]
-
-[models.small]
-credits = 1
-timeout_s = 30
-[[models.small.backends]]
-kind = "openai"
-url = "BACKEND"
-model = "small"
-"""
-PLAN = make_plan("bench", 10**9, requests_per_minute=10**9)
+PLAN = make_plan(asking.PLAN, 10**9, requests_per_minute=10**9)
 
 Ask = Callable[[int], Awaitable[None]]
 """Serve one request of the account with this number."""
@@ -87,10 +75,6 @@ class Cell(Struct, frozen=True):
     store: str
     callers: int
     shape: str
-
-
-class BooksDifferError(Exception):
-    """The books are not what the requests should have made them."""
 
 
 class Target(Protocol):
@@ -131,7 +115,7 @@ class ServiceTarget:
     def __init__(self, service: RunningService, minted: Sequence[MintedKey]) -> None:
         self.engine = service.engine
         self._port = service.port
-        self._requests = [_request(key) for key in minted]
+        self._requests = [prompt_request(key.text, MODEL) for key in minted]
 
     @asynccontextmanager
     async def caller(self) -> AsyncIterator[Ask]:
@@ -143,15 +127,6 @@ class ServiceTarget:
                 assert response.startswith(b"HTTP/1.1 200 "), response
 
             yield ask
-
-
-def _request(key: MintedKey) -> bytes:
-    body = json.dumps({"model": "small", "prompt": "What is the capital of France?"}).encode()
-    head = (
-        f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key.text}\r\n"
-        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 async def run(stores: Mapping[str, Store], folder: Path, size: Size) -> str:
@@ -178,13 +153,10 @@ async def run(stores: Mapping[str, Store], folder: Path, size: Size) -> str:
 
 def check(engine: Engine, served: int) -> None:
     """Audit the books, and compare the charged requests with those that were served."""
-    with transaction(engine, read_only=True) as connection:
-        query = select(func.count()).select_from(requests).where(requests.c.state == RequestState.CHARGED)
-        charged = connection.execute(query).scalar_one()
+    charged = charged_requests(engine)
     if charged != served:
         raise BooksDifferError(f"{served} requests were served, and {charged} charged.")
-    if differences := audit_books(engine, system_clock).differences:
-        raise BooksDifferError(f"The books do not balance: {differences}")
+    assert_balanced(engine)
 
 
 async def _targets(
@@ -205,7 +177,9 @@ async def _targets(
 
         at = folder / f"service-{name}"
         url = _new_books(store, at)
-        service = stack.enter_context(RunningService(at, backend_url, catalogue=CATALOGUE, database_url=url))
+        service = stack.enter_context(
+            RunningService(at, "", catalogue=catalogue({MODEL: backend_url}), database_url=url)
+        )
         _fill(service.engine, minted)
         targets["HTTP", name] = ServiceTarget(service, minted)
     return targets

@@ -23,10 +23,9 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from bench import books
+from bench.balance import assert_balanced
 from bench.figures import machine, percentile, table
-from tarazu.cli.clock import system_clock
 from tarazu.domain.calendar import iso_time
-from tarazu.service.auditing import audit_books
 from tarazu.service.reports import history, history_entry, key_list, overview
 from tarazu.service.shop_report import shop_report
 from tarazu.store.engine import open_engine, transaction
@@ -63,10 +62,6 @@ class Size(Struct, frozen=True, kw_only=True):
             f"{self.large:,} of one account": of_one,
             f"{self.large:,} of {self.accounts:,} accounts": replace(of_one, accounts=self.accounts),
         }
-
-
-class BooksDifferError(Exception):
-    """The books do not balance, so what is read from them means nothing."""
 
 
 def _newest_id(connection: Connection) -> str:
@@ -118,8 +113,7 @@ def _filled(store: Store, folder: Path, size: books.Size) -> Engine:
     folder.mkdir()
     engine = open_engine(store.new_books(folder))
     books.fill(engine, size)
-    if differences := audit_books(engine, system_clock).differences:
-        raise BooksDifferError(f"The books do not balance: {differences}")
+    assert_balanced(engine)
     return engine
 
 

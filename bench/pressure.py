@@ -10,7 +10,6 @@ has core 0 for itself; those who ask and the model servers have core 1. At the e
 
 import argparse
 import asyncio
-import json
 import re
 import resource
 import time
@@ -21,15 +20,14 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
+from bench.asking import PLAN, catalogue, prompt_request
+from bench.balance import assert_balanced
 from bench.figures import Figures, machine, percentile, table
 from bench.loopback import Client, connection, model_server
-from bench.peers.process_tree import memory_bytes, on_cores, starting_on
-from tarazu.cli.clock import system_clock
-from tarazu.service.auditing import audit_books
+from bench.peers.process_tree import CORE, OTHER_CORE, memory_bytes, on_cores, starting_on
 from tests.support.backend import completion
-from tests.support.service import CHAT, RunningService
+from tests.support.service import RunningService
 
-CORE, OTHER_CORE = 0, 1
 CALLERS = 64
 CAPACITY_S = 4
 OVERLOAD = 2
@@ -44,26 +42,6 @@ WAITING = 2_000
 KIB = 1_024
 BUSY = re.compile(rb"HTTP/1\.1 503 ")
 RETRY_AFTER = re.compile(rb"\r\nretry-after: \d+\r\n", re.IGNORECASE)
-CATALOGUE = """
-[plans.bench]
-monthly_credits = 1_000_000_000
-requests_per_minute = 1_000_000_000
-models = ["fast", "slow"]
-
-[models.fast]
-credits = 1
-[[models.fast.backends]]
-kind = "openai"
-url = "FAST"
-model = "m"
-
-[models.slow]
-credits = 1
-[[models.slow.backends]]
-kind = "openai"
-url = "SLOW"
-model = "m"
-"""
 
 
 class BrokenPromiseError(Exception):
@@ -78,12 +56,7 @@ class Callers(Struct, frozen=True):
 
     def request(self, model: str) -> bytes:
         """Write a request for a model."""
-        body = json.dumps({"model": model, "prompt": "What is the capital of France?"}).encode()
-        head = (
-            f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {self.key}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
+        return prompt_request(self.key, model)
 
 
 async def closed_loop(callers: Callers, model: str, number: int, seconds: float) -> Figures:
@@ -211,12 +184,12 @@ async def many_waiting(callers: Callers, pid: int) -> Waiting:
 async def run(folder: Path) -> str:
     """Measure all of it and write the report."""
     async with model_server(completion()) as fast, model_server(completion(), after_s=SLOW_S) as slow:
-        catalogue = CATALOGUE.replace("FAST", fast).replace("SLOW", slow)
-        with _service(folder / "overload", catalogue, "") as (service, callers):
+        sold = catalogue({"fast": fast, "slow": slow})
+        with _service(folder / "overload", sold, "") as (service, callers):
             alone = await closed_loop(callers, "fast", 1, CAPACITY_S / 2)
             capacity = await closed_loop(callers, "fast", CALLERS, CAPACITY_S)
             overloaded = await overload(callers, OVERLOAD * capacity.per_second, alone.percentile_ms(50) / 1_000)
-        with _service(folder / "waiting", catalogue, f"max_in_flight = {2 * WAITING}") as (service, callers):
+        with _service(folder / "waiting", sold, f"max_in_flight = {2 * WAITING}") as (service, callers):
             usual = await closed_loop(callers, "fast", 1, SLOW_S / 4)
             waiting = await many_waiting(callers, service.process.pid)
     rate, kib_each = f"{capacity.per_second:,.0f} requests/s", f"{waiting.bytes_each / KIB:.1f} KiB"
@@ -233,13 +206,12 @@ async def run(folder: Path) -> str:
 
 
 @contextmanager
-def _service(folder: Path, catalogue: str, server: str) -> Iterator[tuple[RunningService, Callers]]:
+def _service(folder: Path, sold: str, server: str) -> Iterator[tuple[RunningService, Callers]]:
     """Run a service on its core; at the end its books must balance."""
     folder.mkdir()
-    with starting_on({CORE}, RunningService(folder, "", catalogue=catalogue, server=server)) as service:
-        yield service, Callers(service.port, service.customer("bench").secret)
-        if differences := audit_books(service.engine, system_clock).differences:
-            raise BrokenPromiseError(f"The books do not balance: {differences}")
+    with starting_on({CORE}, RunningService(folder, "", catalogue=sold, server=server)) as service:
+        yield service, Callers(service.port, service.customer(PLAN).secret)
+        assert_balanced(service.engine)
 
 
 def _overload_table(overloaded: Overload) -> str:

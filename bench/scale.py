@@ -19,38 +19,23 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 from rich.console import Console
-from sqlalchemy import Engine
 
 from bench import books
+from bench.asking import catalogue, conversation
+from bench.balance import assert_balanced
 from bench.figures import machine, table
 from bench.peers import nginx, wrk
-from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, starting_on
+from bench.peers.process_tree import CORE, OTHER_CORE, cpu_s, memory_bytes, on_cores, starting_on
 from tarazu.cli.clock import system_clock
 from tarazu.domain.calendar import day_of
-from tarazu.service.auditing import audit_books
 from tarazu.store.engine import open_engine
 from tests.support.backend import completion
 from tests.support.service import CHAT, RunningService
 from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
 
-CORE, OTHER_CORE = 0, 1
 CONNECTIONS = 64
 MODEL = "small"
 MIB = 1_024 * 1_024
-BODY = b'{"model":"small","messages":[{"role":"user","content":"What is the capital of France?"}]}'
-CATALOGUE = f"""
-[plans.bench]
-monthly_credits = 1_000_000_000
-requests_per_minute = 1_000_000_000
-models = ["{MODEL}"]
-
-[models.{MODEL}]
-credits = 1
-[[models.{MODEL}.backends]]
-kind = "openai"
-url = "BACKEND"
-model = "m"
-"""
 
 progress = Console(stderr=True)
 
@@ -79,10 +64,6 @@ class Measured(Struct, frozen=True):
     memory_bytes: float
 
 
-class BooksDifferError(Exception):
-    """The books do not balance after a cell."""
-
-
 def cells(stores: Sequence[str], *, accounts: Sequence[int], requests: Sequence[int]) -> Iterator[Cell]:
     """List them, each group from its smallest on."""
     for store in stores:
@@ -107,7 +88,7 @@ def measure(cell: Cell, store: Store, folder: Path, backend: str, seconds: int) 
     books.fill(engine, _size(cell))
     script = folder / "post.lua"
     keys = [books.key_of(number).text for number in range(cell.accounts)]
-    wrk.write_script(script, {"Content-Type": "application/json"}, BODY, keys=keys)
+    wrk.write_script(script, {"Content-Type": "application/json"}, conversation(MODEL), keys=keys)
     try:
         with _services(cell, url, folder, backend) as services:
             pids = [service.process.pid for service in services]
@@ -116,7 +97,7 @@ def measure(cell: Cell, store: Store, folder: Path, backend: str, seconds: int) 
             loads = _drive(services, script, cell, seconds=seconds)
             used_s = sum(map(cpu_s, pids)) - before_s
             memory = sum(map(memory_bytes, pids)) / len(pids)
-        _check(engine)
+        assert_balanced(engine)
     finally:
         engine.dispose()
     return Measured(loads, used_s / sum(load.requests for load in loads) * 1e6, memory)
@@ -135,15 +116,14 @@ def _size(cell: Cell) -> books.Size:
 
 @contextmanager
 def _services(cell: Cell, url: str, folder: Path, backend: str) -> Iterator[list[RunningService]]:
+    sold = catalogue({MODEL: f"{backend}/v1"})
     cores = {CORE} if cell.workers * cell.services == 1 else {CORE, OTHER_CORE}
     with ExitStack() as stack:
         services = []
         for number in range(cell.services):
             at = folder / f"service {number}"
             at.mkdir()
-            service = RunningService(
-                at, f"{backend}/v1", catalogue=CATALOGUE, server=f"workers = {cell.workers}", database_url=url
-            )
+            service = RunningService(at, "", catalogue=sold, server=f"workers = {cell.workers}", database_url=url)
             services.append(stack.enter_context(starting_on(cores, service)))
         yield services
 
@@ -158,11 +138,6 @@ def _drive(services: Sequence[RunningService], script: Path, cell: Cell, *, seco
 
     with ThreadPoolExecutor(cell.services) as threads:
         return list(threads.map(drive, services))
-
-
-def _check(engine: Engine) -> None:
-    if differences := audit_books(engine, system_clock).differences:
-        raise BooksDifferError(f"The books do not balance: {differences}")
 
 
 def report(measured: Mapping[Cell, Measured], versions: str) -> str:

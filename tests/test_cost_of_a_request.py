@@ -5,7 +5,6 @@ not when a line does; half of a bound is the least that is believed. Who has mad
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.types import ASGIApp, Message
 
+from bench.asking import PLAN, catalogue, conversation
 from tarazu.application import make_application
 from tarazu.cli.clock import system_clock
 from tarazu.service.configuration import load
@@ -36,21 +36,9 @@ BATCH_CALLS_MAX = 145
 EMPTY_BATCH_CALLS_MAX = 620
 """Beside those of its requests: of a transaction and its dozen statements."""
 REQUESTS = 20
-CATALOGUE = """
-[plans.bench]
-monthly_credits = 1_000_000
-requests_per_minute = 1_000_000
-models = ["small"]
-
-[models.small]
-credits = 1
-[[models.small.backends]]
-kind = "openai"
-url = "BACKEND"
-model = "small"
-"""
 HEADERS = [(b"authorization", f"Bearer {key_text()}".encode()), (b"content-type", b"application/json")]
-BODY = json.dumps({"model": "small", "prompt": "What is the capital of France?"}).encode()
+MODEL = "small"
+BODY = conversation(MODEL)
 
 
 @pytest.fixture
@@ -119,11 +107,11 @@ async def application(folder: Path, store: SqliteStore, backend_url: str) -> Asy
     url = store.new_books(folder)
     engine = open_engine(url)
     with transaction(engine) as connection:
-        insert_account(connection, make_account(plan="bench"))
+        insert_account(connection, make_account(plan=PLAN))
         insert_key(connection, make_key())
     engine.dispose()
     file = folder / "tarazu.toml"
-    file.write_text(CATALOGUE.replace("BACKEND", backend_url))
+    file.write_text(catalogue({MODEL: backend_url}))
     app = make_application(Setup(replace(load(file, {}), database_url=url), system_clock))
     states: asyncio.Queue[Message] = asyncio.Queue()
     told: asyncio.Queue[Message] = asyncio.Queue()

@@ -18,18 +18,14 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 from rich.console import Console
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 
+from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import fsyncs_s, machine
 from bench.peers import nginx, wrk
-from bench.peers.contenders import BODY, CONTENDERS, OTHER_CORE, Contender, missing
-from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, starting_on
+from bench.peers.contenders import BODY, CONTENDERS, Contender, missing
+from bench.peers.process_tree import OTHER_CORE, cpu_s, memory_bytes, on_cores, starting_on
 from bench.peers.report import Result, report
-from tarazu.cli.clock import system_clock
-from tarazu.domain.credits import RequestState
-from tarazu.service.auditing import audit_books
-from tarazu.store.engine import transaction
-from tarazu.store.schema import requests
 from tests.support.backend import completion
 
 FIRST_ANSWER_TIMEOUT_S = 60
@@ -49,10 +45,6 @@ class Size(Struct, frozen=True):
 
 
 QUICK = Size(rounds=1, seconds=3)
-
-
-class BooksDifferError(Exception):
-    """The books are not what the requests should have made them."""
 
 
 def measure(names: Sequence[str], size: Size, folder: Path) -> str:
@@ -119,13 +111,10 @@ def _measure(contender: Contender, result: Result, size: Size, folder: Path) -> 
 
 def _check(engine: Engine, answered: int) -> None:
     """Audit the books, in which every answer is charged; wrk leaves some requests before it counts their answers."""
-    with transaction(engine, read_only=True) as connection:
-        query = select(func.count()).select_from(requests).where(requests.c.state == RequestState.CHARGED)
-        charged = connection.execute(query).scalar_one()
+    charged = charged_requests(engine)
     if charged < answered:
         raise BooksDifferError(f"{answered} requests were answered, and {charged} charged.")
-    if differences := audit_books(engine, system_clock).differences:
-        raise BooksDifferError(f"The books do not balance: {differences}")
+    assert_balanced(engine)
 
 
 def main() -> None:

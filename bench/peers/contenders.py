@@ -1,6 +1,5 @@
 """Who is measured side by side: how each is started, where it is asked and with what, and what it does per request."""
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -9,38 +8,21 @@ from pathlib import Path
 from msgspec import Struct
 from sqlalchemy import Engine
 
+from bench.asking import PLAN, catalogue, conversation
 from bench.peers import nginx, wrk
-from bench.peers.process_tree import starting_on
-from bench.peers.servers import free_port, running
-from tests.support.service import CHAT, RunningService
+from bench.peers.process_tree import CORE, OTHER_CORE, starting_on
+from bench.peers.servers import running
+from tests.support.service import CHAT, RunningService, free_port
 from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
 
 MODEL = "bench"
 """What all of them are asked for."""
-CORE, OTHER_CORE = 0, 1
-"""Where the contender runs, and where the backend, a database and the load do."""
 OPENAI_CHAT = "/v1/chat/completions"
-BODY = json.dumps(
-    {"model": MODEL, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
-).encode()
+BODY = conversation(MODEL)
 ROOT = Path(__file__).parents[2]
 LITELLM = ROOT / ".bench" / "litellm" / "bin" / "litellm"
 PORTKEY = ROOT / "bench" / "npm" / "node_modules" / "@portkey-ai" / "gateway" / "build" / "start-server.js"
 _KEY = "sk-bench"
-_CATALOGUE = f"""
-[plans.bench]
-monthly_credits = 1_000_000_000
-requests_per_minute = 1_000_000_000
-models = ["{MODEL}"]
-
-[models.{MODEL}]
-credits = 1
-timeout_s = 30
-[[models.{MODEL}.backends]]
-kind = "openai"
-url = "BACKEND"
-model = "{MODEL}"
-"""
 _LITELLM_CONFIGURATION = """
 model_list:
   - model_name: MODEL
@@ -77,15 +59,14 @@ def _nginx(folder: Path, backend: str, *, keeps_connections: bool) -> Iterator[C
 @contextmanager
 def _tarazu(folder: Path, backend: str, store: Store, does: str) -> Iterator[Contender]:
     database_url = store.new_books(folder)
-    service = RunningService(folder, f"http://{backend}/v1", catalogue=_CATALOGUE, database_url=database_url)
+    sold = catalogue({MODEL: f"http://{backend}/v1"})
+    service = RunningService(folder, "", catalogue=sold, database_url=database_url)
     with starting_on({CORE}, service):
-        account = service.provisioning.create_account(name="Bench", email="bench@example.com", plan="bench")
-        key = service.provisioning.create_key(account.id, name="bench")
         yield Contender(
             url=f"http://127.0.0.1:{service.port}{CHAT}",
             pid=service.process.pid,
             does=does,
-            headers={"Authorization": f"Bearer {key.secret}"},
+            headers={"Authorization": f"Bearer {service.customer(PLAN).secret}"},
             engine=service.engine,
         )
 

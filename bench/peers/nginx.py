@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.peers.servers import free_port, running
+from bench.peers.servers import running
+from tests.support.service import free_port
 
 COMMAND = "/usr/sbin/nginx"
 """Debian keeps it where only root's PATH leads."""

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+CORE, OTHER_CORE = 0, 1
+"""Where what is measured runs, and where the model server, a database and the load do."""
 KIB = 1_024
 
 T = TypeVar("T")

@@ -19,14 +19,6 @@ class ServerError(Exception):
     """A server could not be started; says what it has written last."""
 
 
-def free_port() -> int:
-    """Find a port that nobody listens at."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @contextmanager
 def running(
     command: Sequence[str], port: int, *, log: Path, environ: Mapping[str, str] | None = None

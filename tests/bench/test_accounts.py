@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.accounts import BooksDifferError, Size, check, run
+from bench.accounts import Size, check, run
+from bench.balance import BooksDifferError
 from bench.figures import Figures
 from tests.support.books import Books, charge, open_books
 from tests.support.stores import PostgresqlStore, SqliteStore, Store

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import Engine
 
 from bench import books
-from bench.panel import HTTP_PAGES, PAGES, BooksDifferError, Size, run
+from bench.balance import BooksDifferError
+from bench.panel import HTTP_PAGES, PAGES, Size, run
 from tests.support.stores import SqliteStore, Store
 
 TINY = Size(small=500, large=2_000, accounts=5, rounds=2)

@@ -12,7 +12,8 @@ from bench.peers import wrk
 from bench.peers.contenders import NGINX, SQLITE, missing
 from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, processes, starting_on
 from bench.peers.report import Result, report
-from bench.peers.servers import ServerError, free_port, running
+from bench.peers.servers import ServerError, running
+from tests.support.service import free_port
 
 END_TIMEOUT_S = 20
 WELL = """Running 3s test @ http://127.0.0.1:8000/v1/chat/completions
