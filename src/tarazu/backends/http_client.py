@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import Struct
 
 from tarazu.backends.http_connection import HttpError, HttpReply, TooLargeError
-from tarazu.backends.http_route import CONNECT_TIMEOUT_S, Route
+from tarazu.backends.http_route import CONNECT_TIMEOUT_S, Route, bracketed
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.proxies import Proxies, UnusableProxyError
 
@@ -158,7 +158,7 @@ class HttpClient:
         if by not in self._routes:
             tls = None if parts.scheme == "http" else self._tls if ca_file is None else self._trusting[ca_file][1]
             self._routes[by] = Route(host, port, tls=tls, proxy=proxy)
-        authority = f"[{host}]" if ":" in host else host
+        authority = bracketed(host)
         if port != DEFAULT_PORTS[parts.scheme]:
             authority += f":{port}"
         uri = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -102,8 +102,7 @@ class Route:
         loop = asyncio.get_running_loop()
         transport, tunnel = await loop.create_connection(_Tunnel, proxy.host, proxy.port)
         try:
-            host = f"[{self._host}]" if ":" in self._host else self._host
-            authority = f"{host}:{self._port}"
+            authority = f"{bracketed(self._host)}:{self._port}"
             head = (
                 f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: tarazu\r\n{proxy.authorization}\r\n"
             )
@@ -130,6 +129,11 @@ class Route:
             self._idle.popleft().cut()
         if self._idle:
             self._sweep = loop.call_at(self._idle[0].free_since_s + IDLE_TIMEOUT_S, self._close_idle, loop)
+
+
+def bracketed(host: str) -> str:
+    """Write a host as it stands before a port: an IPv6 address has colons of its own."""
+    return f"[{host}]" if ":" in host else host
 
 
 class _Tunnel(asyncio.Protocol):

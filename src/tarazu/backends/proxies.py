@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
-from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
@@ -29,11 +28,6 @@ class Proxies:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._by_scheme = {scheme: _named(environ, scheme) or _named(environ, "all") for scheme in ("http", "https")}
         self._passed_by = [each.strip().lower() for each in _named(environ, "no").split(",") if each.strip()]
-
-    @classmethod
-    def none(cls) -> Self:
-        """Choose none, whatever the environment says."""
-        return cls({})
 
     def choose(self, scheme: str, host: str) -> Proxy | None:
         """Tell through which proxy a server is asked; None: straight.

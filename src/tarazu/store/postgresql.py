@@ -10,6 +10,7 @@ from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine,
 from sqlalchemy.pool import QueuePool
 
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.driver_errors import leave_values_out
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
 CONNECTIONS_MAX = 4
@@ -124,12 +125,11 @@ def _guard(connection: Any, _record: object) -> None:
 
 
 def _leave_values_out(context: ExceptionContext) -> None:
-    """Keep an error's first line alone: the details below it quote the row, and an error's text may reach a log."""
+    """Do so with the driver's error and with the one that SQLAlchemy has made of it."""
     original, wrapped = context.original_exception, context.sqlalchemy_exception
-    if isinstance(original, psycopg.Error) and original.diag.message_primary is not None:
-        original.args = (original.diag.message_primary,)
-        if wrapped is not None:
-            wrapped.args = (f"({type(original).__name__}) {original.diag.message_primary}",)
+    primary = leave_values_out(original)
+    if primary is not None and wrapped is not None:
+        wrapped.args = (f"({type(original).__name__}) {primary}",)
 
 
 def _begin(connection: Connection) -> None:

@@ -12,6 +12,8 @@ from msgspec import Struct
 from sqlalchemy import ClauseElement, Connection, Dialect
 from sqlalchemy.exc import DBAPIError
 
+from tarazu.store.driver_errors import leave_values_out
+
 Values = Mapping[str, Any]
 """The statement's parameters by their names."""
 
@@ -103,8 +105,7 @@ def _of_sqlalchemy(error: Exception, connection: Connection, cursor: Any) -> Bas
     is_disconnect = dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
     if is_disconnect:
         connection.invalidate(error)
-    # The first line alone: the details below it quote the row, and an error's text may reach a log.
-    error.args = (str(error).partition("\n")[0],)
+    leave_values_out(error)
     return DBAPIError.instance(
         None,
         None,
