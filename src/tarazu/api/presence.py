@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
+WATCH_AFTER_S = 0.05
+"""Whoever is answered sooner is not watched, which costs as much as reading the request does."""
+
 T = TypeVar("T")
 
 
@@ -22,7 +25,9 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T | Non
         gone = True
         worker.cancel()
 
-    watcher = asyncio.create_task(watch())
+    watching: list[asyncio.Task[None]] = []
+    loop = asyncio.get_running_loop()
+    later = loop.call_later(WATCH_AFTER_S, lambda: watching.append(loop.create_task(watch())))
     try:
         return await work
     except asyncio.CancelledError:
@@ -30,4 +35,6 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T | Non
             return None
         raise
     finally:
-        watcher.cancel()
+        later.cancel()
+        for watcher in watching:
+            watcher.cancel()

@@ -5,6 +5,7 @@ checksum lets a mistyped key be refused without a look-up. Only a digest of the 
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from zlib import crc32
@@ -19,6 +20,9 @@ CHECKSUM_LENGTH = 6
 KEY_LENGTH = PREFIX_LENGTH + PUBLIC_ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH
 ENTROPY_BYTES = 48
 """Random bytes for one key: 62**44 possibilities out of 2**384, so the digits are even to within 2**-121."""
+
+PARSED_MAX = 4_096
+"""Keys that a process need not take apart again; some 2 MB."""
 
 _DIGITS = re.compile(rf"[0-9A-Za-z]{{{KEY_LENGTH - PREFIX_LENGTH}}}")
 _SECRET_START = PREFIX_LENGTH + PUBLIC_ID_LENGTH
@@ -69,6 +73,7 @@ def mint(entropy: bytes, kind: KeyKind = API_KEY) -> MintedKey:
     return MintedKey(kind.id_prefix + body[:PUBLIC_ID_LENGTH], text, _digest(body[PUBLIC_ID_LENGTH:]))
 
 
+@lru_cache(PARSED_MAX)
 def parse(text: str, kind: KeyKind = API_KEY) -> PresentedKey | None:
     """Take a key apart, or answer None when its kind, its shape or its checksum is wrong (decisions, Keys)."""
     if not text.startswith(kind.prefix) or _DIGITS.fullmatch(text, PREFIX_LENGTH) is None:

@@ -6,9 +6,10 @@ Under load a batch grows and the cost of its commit is shared; when idle a call 
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import structlog
@@ -67,13 +68,14 @@ class Ledger:
         self._clock = clock
         self._state = LedgerState.NEW
         self._is_away = False
-        self._waiting: deque[_Call] = deque()
-        self._wake = threading.Condition()
+        self._waiting: SimpleQueue[_Call | None] = SimpleQueue()
+        self._put_back: list[_Call] = []
+        """The first of the next batch; for the ledger's thread alone."""
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._next_sweep_s = 0.0
 
     def __repr__(self) -> str:
-        return f"<Ledger {self._state.value}, {len(self._waiting)} waiting>"
+        return f"<Ledger {self._state.value}, {self._waiting.qsize()} waiting>"
 
     def start(self) -> None:
         """Start the thread; call it in the event loop that will await the answers."""
@@ -83,9 +85,8 @@ class Ledger:
 
     async def stop(self) -> None:
         """Run what is waiting, then end the thread. Operations that come later are refused."""
-        with self._wake:
-            self._state = LedgerState.STOPPING
-            self._wake.notify()
+        self._state = LedgerState.STOPPING
+        self._waiting.put(None)  # so that the thread looks up
         await asyncio.to_thread(self._thread.join)
         self._state = LedgerState.STOPPED
 
@@ -184,14 +185,12 @@ class Ledger:
         return future
 
     def _put(self, call: _Call) -> None:
-        with self._wake:
-            if self._state is not LedgerState.RUNNING:
-                raise BooksUnavailableError("The ledger has stopped.")
-            # An ending always fits: there is at most one for each hold, and the holds were let in here.
-            if len(self._waiting) >= QUEUE_MAX and not isinstance(call.operation, End):
-                raise LedgerFullError(f"More than {QUEUE_MAX} operations wait for the database.")
-            self._waiting.append(call)
-            self._wake.notify()
+        if self._state is not LedgerState.RUNNING:
+            raise BooksUnavailableError("The ledger has stopped.")
+        # An ending always fits: there is at most one for each hold, and the holds were let in here.
+        if self._waiting.qsize() >= QUEUE_MAX and not isinstance(call.operation, End):
+            raise LedgerFullError(f"More than {QUEUE_MAX} operations wait for the database.")
+        self._waiting.put(call)
 
     def _run(self) -> None:
         while calls := self._take():
@@ -204,29 +203,33 @@ class Ledger:
                 answers = [error] * len(calls)
             if calls[-1].operation == Sweep() and answers[-1] == SWEEP_MAX:
                 self._next_sweep_s = 0.0
-            self._put_back([call for call, answer in zip(calls, answers, strict=True) if isinstance(answer, Later)])
+            self._put_back = [call for call, answer in zip(calls, answers, strict=True) if isinstance(answer, Later)]
             self._deliver(calls, answers)
 
     def _take(self) -> list[_Call]:
         """Wait for work. Empty only when the ledger stops and nothing waits any more."""
-        with self._wake:
-            while True:
-                calls = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
-                # Whoever has gone meanwhile wants nothing any more; a charge not begun gives way to the release.
-                calls = [call for call in calls if call.future is None or not call.future.done()]
-                pause_s = self._next_sweep_s - time.monotonic()
-                if pause_s <= 0 and self._state is LedgerState.RUNNING:
-                    self._next_sweep_s = time.monotonic() + SWEEP_INTERVAL_S
-                    calls.append(_Call(Sweep(), None))
-                if calls or (self._state is not LedgerState.RUNNING and not self._waiting):
-                    return calls
-                if not self._waiting:
-                    self._wake.wait(pause_s)
+        while True:
+            is_running = self._state is LedgerState.RUNNING
+            pause_s = self._next_sweep_s - time.monotonic() if is_running else 0.0
+            calls = self._take_waiting(pause_s)
+            if is_running and self._next_sweep_s <= time.monotonic():
+                self._next_sweep_s = time.monotonic() + SWEEP_INTERVAL_S
+                calls.append(_Call(Sweep(), None))
+            if calls or not is_running:
+                return calls
 
-    def _put_back(self, calls: Sequence[_Call]) -> None:
-        """Let these be the first of the next batch."""
-        with self._wake:
-            self._waiting.extendleft(reversed(calls))
+    def _take_waiting(self, pause_s: float) -> list[_Call]:
+        """Take what waits; when that is nothing, wait so long for the first."""
+        calls: list[_Call] = []
+        for call in self._put_back:
+            _add(calls, call)
+        self._put_back = []
+        with suppress(Empty):
+            if not calls and pause_s > 0:
+                _add(calls, self._waiting.get(timeout=pause_s))
+            while len(calls) < BATCH_MAX:
+                _add(calls, self._waiting.get_nowait())
+        return calls
 
     def _transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations as one transaction; where one breaks it, each as its own."""
@@ -282,6 +285,12 @@ class Ledger:
             log.warning("left_to_sweep", operation=type(operation).__name__, reason=str(answer))
         elif isinstance(operation, Sweep) and answer:
             log.warning("holds_swept", holds=answer)
+
+
+def _add(calls: list[_Call], call: _Call | None) -> None:
+    """Add a call. Whoever has gone meanwhile wants nothing any more; a charge not begun gives way to the release."""
+    if call is not None and (call.future is None or not call.future.done()):
+        calls.append(call)
 
 
 def _for_future(error: BaseException) -> BaseException:
