@@ -29,7 +29,7 @@ from tests.support.service import CHAT
 from tests.support.stores import SqliteStore
 from tests.support.values import held, key_text, make_account, make_asked, make_catalogue, make_key, make_plan
 
-CALLS_MAX = 465
+CALLS_MAX = 405
 """Of the event loop's thread, for one request alone: the application and its HTTP client."""
 BATCH_CALLS_MAX = 145
 """Of the ledger's thread, for one more request in a batch: its admission and its charge."""

@@ -23,7 +23,7 @@ from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
 from tarazu.api.openapi import document_json
 from tarazu.api.request_id import RequestIds
-from tarazu.api.routing import ExactRoute
+from tarazu.api.routing import ExactRoute, ShortCut
 from tarazu.api.usage import UsageEndpoint
 from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.panel.app import holder_pages, operator_pages
@@ -32,6 +32,8 @@ from tarazu.service.completion import books_unavailable
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
+
+CHAT_PATH = f"{API_PATH}/chat/completions"
 
 
 def make_application(setup: Setup) -> ASGIApp:
@@ -60,7 +62,7 @@ def make_application(setup: Setup) -> ASGIApp:
 
     app = Starlette(
         routes=[
-            ExactRoute(f"{API_PATH}/chat/completions", chat, methods=["POST"]),
+            ExactRoute(CHAT_PATH, chat, methods=["POST"]),
             ExactRoute(f"{API_PATH}/models", models.list),
             ExactRoute(f"{API_PATH}/models/{{model_id:path}}", models.retrieve),
             ExactRoute(f"{API_PATH}/usage", usage.show),
@@ -84,7 +86,7 @@ def make_application(setup: Setup) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return RequestIds(app)
+    return RequestIds(ShortCut(app, CHAT_PATH, chat))
 
 
 async def _to_first_page(request: Request) -> Response:

@@ -62,6 +62,23 @@ def test_one_more_than_max_in_flight_is_refused_at_once(service: RunningService,
     assert len(backend.received) == MAX_IN_FLIGHT + 1
 
 
+@rows("spec.codes.system_stopped")
+def test_a_full_house_refuses_before_the_body_has_come(service: RunningService, backend: ScriptedBackend) -> None:
+    """Refusing is cheap, and the connection of a caller who has sent all carries the next request."""
+    customer = service.customer("large")
+    body = b'{"prompt":"x"}'
+    head = chat_head(customer, f"Content-Length: {len(body)}")
+    with Wire(service.port) as whole, Wire(service.port) as half:
+        with held(backend, *[partial(service.chat, customer)] * MAX_IN_FLIGHT):
+            half.send(head)
+            assert_domain_error(half.answer(), 503, "system_stopped")
+            for _ in range(2):
+                whole.send(head + body)
+                assert_domain_error(whole.answer(), 503, "system_stopped")
+        whole.send(head + body)
+        assert whole.answer().status == 200
+
+
 def test_the_other_endpoints_answer_while_completions_are_refused(
     service: RunningService, backend: ScriptedBackend
 ) -> None:

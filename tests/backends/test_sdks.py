@@ -22,7 +22,7 @@ from openai.types.chat.chat_completion import Choice
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from tarazu.backends.http_backend import body_of
+from tarazu.backends.http_backend import BodyWriter
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.kinds.gemini import REFUSALS
 from tarazu.backends.port import BackendError, Fault, Reply
@@ -175,7 +175,7 @@ def test_the_gemini_sdk_asks_as_we_do(backend: ScriptedBackend) -> None:
 
 def body(kind: str, request: ChatRequest) -> dict[str, Any]:
     """Make the body that a server of this kind gets, as it arrives there."""
-    value = json.loads(body_of(BackendSpec(kind=kind, url="http://x", model="m"), request))
+    value = json.loads(BodyWriter(BackendSpec(kind=kind, url="http://x", model="m")).write(request))
     assert isinstance(value, dict)
     return value
 

@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Route
 
 from tarazu.api.request_id import RequestIds
+from tarazu.api.routing import ShortCut
 from tarazu.application import make_application
 from tarazu.backends.local import LocalAddress
 from tarazu.cli.clock import system_clock
@@ -33,7 +34,8 @@ async def _all_places() -> list[Place]:
     addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
     application = make_application(Setup(load(environ={}), system_clock, addresses))
     assert isinstance(application, RequestIds)
-    starlette = application._app
+    assert isinstance(application._app, ShortCut)
+    starlette = application._app.app
     assert isinstance(starlette, Starlette)
     async with starlette.router.lifespan_context(starlette):
         return sorted(_places(starlette.routes, ""))

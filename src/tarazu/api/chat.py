@@ -14,7 +14,7 @@ from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency
 from tarazu.domain.prompt import ChatRequest, read_chat_request
-from tarazu.service.completion import Answer, Completion, Completions
+from tarazu.service.completion import Answer, Completion, Completions, busy
 
 REPLAYED = (b"idempotent-replayed", b"true")
 BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
@@ -34,6 +34,9 @@ class ChatEndpoint:
         key = presented_key(scope["headers"])
         if isinstance(key, Refusal):
             await self._send(send, Answer(outcome=key))
+            return
+        if self._completions.are_full:  # then even to read the body is too much
+            await self._send(send, Answer(outcome=busy()))
             return
         body = await self._bodies.read(scope["headers"], receive)
         if isinstance(body, Refusal):  # what has not been read of it stays unread

@@ -1,10 +1,11 @@
-"""Match paths to the last character."""
+"""Match paths to the last character, and take a short cut to the endpoint that is asked most."""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class ExactRoute(Route):
@@ -17,3 +18,20 @@ class ExactRoute(Route):
     def __init__(self, path: str, endpoint: Callable[..., Any], *, methods: list[str] | None = None) -> None:
         super().__init__(path, endpoint, methods=methods)
         self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z", re.DOTALL)
+
+
+class ShortCut:
+    """Takes what is posted to one path straight to its endpoint: the router's layers cost a tenth of such a request.
+
+    All else goes to the application, which has the route too, and answers other methods there.
+    """
+
+    def __init__(self, app: ASGIApp, path: str, endpoint: ASGIApp) -> None:
+        self.app = app
+        self._path = path
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        is_short = scope["type"] == "http" and scope["path"] == self._path and scope["method"] == "POST"
+        await (self._endpoint if is_short else self.app)(scope, receive, send)

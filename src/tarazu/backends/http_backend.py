@@ -3,6 +3,7 @@
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.kinds import KINDS
@@ -42,6 +43,7 @@ class HttpBackend:
         self._spec = spec
         self._dialect = KINDS[spec.kind]
         self._url = address_of(spec)
+        self._bodies = BodyWriter(spec)
         self._headers = _headers(spec, secrets or Secrets())
         self._clock = clock
         self._direct = direct
@@ -55,7 +57,7 @@ class HttpBackend:
         """Get one reply; anything but a valid one is a BackendError."""
         answer = await self._http.post_json(
             self._url,
-            body_of(self._spec, request),
+            self._bodies.write(request),
             headers=self._headers,
             timeout_s=timeout_s,
             direct=self._direct,
@@ -67,15 +69,23 @@ class HttpBackend:
         return read_reply(answer.body, self._dialect.read, with_stop=with_stop)
 
 
-def body_of(spec: BackendSpec, request: ChatRequest) -> bytes:
-    """Write the body of a request: its settings by the names that this server knows them by, without those to omit."""
-    assert spec.model is not None
-    dialect = KINDS[spec.kind]
-    kept = {name: getattr(request.settings, name) for name in dialect.names if name not in spec.omit}
-    fitted = dialect.fit(Settings(**kept))
-    names = dialect.names | spec.rename
-    settings = {names[name]: value for name in names if (value := getattr(fitted, name)) is not None}
-    return msgspec.json.encode(dialect.body(spec.model, request.messages, settings))
+class BodyWriter:
+    """Writes the bodies for one server: settings by the names that it knows them by, without those to omit."""
+
+    def __init__(self, spec: BackendSpec) -> None:
+        assert spec.model is not None
+        self._model = spec.model
+        self._dialect = dialect = KINDS[spec.kind]
+        self._names = dialect.names | spec.rename
+        kept = dialect.names.keys() - spec.omit
+        self._unsent = {name: None for name in Settings.__struct_fields__ if name not in kept}
+
+    def write(self, request: ChatRequest) -> bytes:
+        """Write the body of one request."""
+        settings = replace(request.settings, **self._unsent) if self._unsent else request.settings
+        fitted = asdict(self._dialect.fit(settings))
+        named = {self._names[name]: value for name, value in fitted.items() if value is not None}
+        return msgspec.json.encode(self._dialect.body(self._model, request.messages, named))
 
 
 def address_of(spec: BackendSpec) -> str:

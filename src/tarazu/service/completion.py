@@ -68,11 +68,16 @@ class Completions:
     def __repr__(self) -> str:
         return f"<Completions {self._in_flight} of {self._max_in_flight} in flight>"
 
+    @property
+    def are_full(self) -> bool:
+        """Tell whether the next request would be one too many."""
+        return self._in_flight >= self._max_in_flight
+
     async def complete(
         self, key: PresentedKey, request: ChatRequest | Refusal, idempotency: Idempotency | None = None
     ) -> Answer:
         """Serve one completion. Whatever happens, its hold ends: charged, released, or swept after its deadline."""
-        if self._in_flight >= self._max_in_flight:
+        if self.are_full:
             return Answer(outcome=busy())
         self._in_flight += 1
         try:
