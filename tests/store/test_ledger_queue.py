@@ -1,12 +1,17 @@
-"""The ledger's queue: bounded, drained at the stop, and closed after it."""
+"""The ledger's queue: gathered when many ask, bounded, drained at the stop, and closed after it."""
 
 import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tarazu.domain.credits import Hold
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.ledger import LedgerFullError
+from tarazu.store.batch import run_batch
+from tarazu.store.ledger import CROWD, LedgerFullError
+from tarazu.store.operations import Operation
 from tests.support.books import Books
 from tests.support.ledgers import charge, paused, running, settled
 from tests.support.values import (
@@ -45,6 +50,39 @@ async def test_a_full_queue_refuses_and_endings_still_fit(books: Books, monkeypa
             held(await admitted)
         assert [await charged for charged in charges] == [True, True]
     assert books.states() == ["charged", "charged", "released", "held", "held"]
+    books.assert_balanced()
+
+
+async def test_a_crowd_is_gathered_and_a_few_are_not(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a large batch the next begins only when no more come so soon; after a small one at once."""
+    sizes: list[int] = []
+    gathering, enough = threading.Event(), threading.Event()
+
+    def recorded(connection: Any, operations: Sequence[Operation], *others: Any) -> list[Any]:
+        sizes.append(len(operations))
+        return run_batch(connection, operations, *others)
+
+    def sleep(_seconds: float) -> None:
+        gathering.set()
+        assert enough.wait(20)
+
+    monkeypatch.setattr("tarazu.store.ledger.run_batch", recorded)
+    monkeypatch.setattr("tarazu.store.ledger.sleep", sleep)
+    async with running(books) as ledger:
+        async with paused(ledger):
+            crowd = [asyncio.ensure_future(ledger.admit(make_asked())) for _ in range(CROWD + 1)]
+        await asyncio.gather(*crowd)
+        assert not gathering.is_set()
+        first = asyncio.ensure_future(ledger.admit(make_asked()))
+        assert await asyncio.to_thread(gathering.wait, 20)
+        others = [asyncio.ensure_future(ledger.admit(make_asked())) for _ in range(2)]
+        await asyncio.sleep(0)
+        enough.set()
+        await asyncio.gather(first, *others)
+        gathering.clear()
+        held(await ledger.admit(make_asked()))
+        assert not gathering.is_set()
+    assert sizes[-3:] == [CROWD + 1, 3, 1]
     books.assert_balanced()
 
 

@@ -1,15 +1,16 @@
 """The ledger: one thread, one transaction at a time, as many operations in each as are waiting (group commit).
 
-Under load a batch grows and the cost of its commit is shared; when idle a call waits for nobody.
+Under load a batch is let grow, and the cost of its statements and its commit is shared; when idle a call waits for
+nobody.
 """
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from queue import Empty, SimpleQueue
+from time import monotonic, sleep
 from typing import Any
 
 import structlog
@@ -29,6 +30,12 @@ from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Oper
 
 BATCH_MAX = 256
 QUEUE_MAX = 8_192
+CROWD = 12
+"""A batch of more operations is that of a crowd, and so is the next one, which is let grow before it begins."""
+GATHER_S = 0.0005
+GATHER_TIMES_MAX = 8
+GATHER_MORE = 2
+"""So many operations that have come within GATHER_S are worth another wait."""
 SWEEP_INTERVAL_S = 5
 WAIT_MAX_S = 10.0
 """Nobody waits longer for an answer from the books, be they slow or silent; longer than a batch waits for a lock."""
@@ -70,7 +77,8 @@ class Ledger:
         self._is_away = False
         self._waiting: SimpleQueue[_Call | None] = SimpleQueue()
         self._put_back: list[_Call] = []
-        """The first of the next batch; for the ledger's thread alone."""
+        """The first of the next batch; for the ledger's thread alone, as is what follows."""
+        self._is_crowded = False
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._next_sweep_s = 0.0
 
@@ -210,10 +218,10 @@ class Ledger:
         """Wait for work. Empty only when the ledger stops and nothing waits any more."""
         while True:
             is_running = self._state is LedgerState.RUNNING
-            pause_s = self._next_sweep_s - time.monotonic() if is_running else 0.0
+            pause_s = self._next_sweep_s - monotonic() if is_running else 0.0
             calls = self._take_waiting(pause_s)
-            if is_running and self._next_sweep_s <= time.monotonic():
-                self._next_sweep_s = time.monotonic() + SWEEP_INTERVAL_S
+            if is_running and self._next_sweep_s <= monotonic():
+                self._next_sweep_s = monotonic() + SWEEP_INTERVAL_S
                 calls.append(_Call(Sweep(), None))
             if calls or not is_running:
                 return calls
@@ -227,9 +235,20 @@ class Ledger:
         with suppress(Empty):
             if not calls and pause_s > 0:
                 _add(calls, self._waiting.get(timeout=pause_s))
+            if self._is_crowded:
+                self._gather()
             while len(calls) < BATCH_MAX:
                 _add(calls, self._waiting.get_nowait())
+        self._is_crowded = len(calls) > CROWD
         return calls
+
+    def _gather(self) -> None:
+        """Let more operations come, as long as many do."""
+        for _ in range(GATHER_TIMES_MAX):
+            before = self._waiting.qsize()
+            sleep(GATHER_S)
+            if self._waiting.qsize() < before + GATHER_MORE:
+                break
 
     def _transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations as one transaction; where one breaks it, each as its own."""
