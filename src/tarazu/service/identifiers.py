@@ -2,6 +2,7 @@
 
 import os
 import socket
+from functools import lru_cache
 from threading import Lock
 
 from tarazu.domain.keys import ALPHABET, base62
@@ -48,6 +49,7 @@ def new_completion_id(at_ms: int) -> str:
     return first_completion_id(at_ms) + _random()
 
 
+@lru_cache(1)  # several requests come in one millisecond
 def first_completion_id(at_ms: int) -> str:
     """Tell what sorts before the ids of all completions from this instant on, and after all earlier ones."""
     return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS)
