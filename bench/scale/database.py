@@ -1,0 +1,103 @@
+"""PostgreSQL's part in what is measured: its processors' time, its log, its transactions, and what batches wait for."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import psycopg
+from msgspec import Struct
+
+from bench.peers.process_tree import cpu_s
+
+POLL_S = 0.02
+STATES = ("computes", "worker", "lock", "disk", "other")
+"""What a batch's connection is found at: PostgreSQL computes; it is the worker's turn; it waits for a row that another
+transaction has locked; for its commit to be on disk; for anything else."""
+
+_COUNTERS = """
+SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint,
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pg_backend_pid()
+"""
+_WAITS = """
+SELECT CASE
+    WHEN wait_event_type = 'Client' OR state LIKE 'idle in transaction%' THEN 'worker'
+    WHEN wait_event_type IS NULL THEN 'computes'
+    WHEN wait_event_type = 'Lock' THEN 'lock'
+    WHEN lower(wait_event) LIKE 'wal%' THEN 'disk'
+    ELSE 'other' END
+FROM pg_stat_activity
+WHERE application_name = 'tarazu' AND state <> 'idle'
+"""
+
+
+class Use(Struct):
+    """What PostgreSQL did in `seconds`: counted by itself and the kernel, the states' times from samples."""
+
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    wal_bytes: int = 0
+    transactions: int = 0
+    state_s: dict[str, float] = {}
+
+    def per_batch_ms(self, state: str) -> float:
+        """Tell for how long a batch is in a state on average."""
+        return self.state_s.get(state, 0.0) / self.transactions * 1_000
+
+
+class _Counters(Struct, frozen=True):
+    at_s: float
+    cpu_s: float
+    wal_bytes: int
+    transactions: int
+
+
+@contextmanager
+def watched(server_url: str | None) -> Iterator[Use]:
+    """Watch a server while the block runs; afterwards the block's value holds what it did. None is no server."""
+    use = Use()
+    if server_url is None:
+        yield use
+        return
+    ended = Event()
+    found: Counter[str] = Counter()
+    with (
+        psycopg.connect(server_url, autocommit=True) as counting,
+        psycopg.connect(server_url, autocommit=True) as other,
+    ):
+        sampler = Thread(target=_sample, args=(other, ended, found), name="waits")
+        before = _counters(counting)
+        sampler.start()
+        try:
+            yield use
+        finally:
+            ended.set()
+            sampler.join()
+        after = _counters(counting)
+    use.seconds = after.at_s - before.at_s
+    use.cpu_s = after.cpu_s - before.cpu_s
+    use.wal_bytes = after.wal_bytes - before.wal_bytes
+    use.transactions = after.transactions - before.transactions
+    use.state_s = {state: use.seconds * found[state] / found["samples"] for state in STATES}
+
+
+def _counters(connection: psycopg.Connection[Any]) -> _Counters:
+    row = connection.execute(_COUNTERS).fetchone()
+    assert row is not None
+    wal_bytes, transactions, pid = row
+    return _Counters(time.monotonic(), cpu_s(_parent(pid)), wal_bytes, transactions)
+
+
+def _parent(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text("utf-8")
+    return int(status.split("\nPPid:")[1].split()[0])
+
+
+def _sample(connection: psycopg.Connection[Any], ended: Event, found: Counter[str]) -> None:
+    """Look at the connections again and again. The look itself takes a part of a millisecond of PostgreSQL."""
+    while not ended.wait(POLL_S):
+        found["samples"] += 1
+        found.update(state for (state,) in connection.execute(_WAITS).fetchall())
