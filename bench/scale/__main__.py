@@ -56,12 +56,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small books, two seconds for each cell")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES, metavar="STORE")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
-    parser.add_argument("--accounts", nargs="+", type=int, help="of the group accounts, and one", metavar="NUMBER")
-    parser.add_argument("--requests", nargs="+", type=int, help="in the books of the group books", metavar="NUMBER")
+    parser.add_argument("--accounts", nargs="+", type=int, help="in accounts and in shares", metavar="NUMBER")
+    parser.add_argument("--requests", nargs="+", type=int, help="in the books in books", metavar="NUMBER")
     parser.add_argument("--output", type=Path, help="a file to write the report to")
     arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else Sizes()
-    sizes = replace(sizes, accounts=arguments.accounts or sizes.accounts, requests=arguments.requests or sizes.requests)
+    if arguments.accounts:
+        sizes = replace(sizes, accounts=arguments.accounts, shared_accounts=arguments.accounts)
+    if arguments.requests:
+        sizes = replace(sizes, requests=arguments.requests)
     text = run(cells(arguments.stores, arguments.only, sizes), seconds=sizes.seconds)
     print(text)
     if arguments.output:

@@ -7,7 +7,7 @@ from msgspec import Struct
 SQLITE, POSTGRESQL = STORES = ("SQLite", "PostgreSQL")
 GROUPS = ("workers", "shares", "accounts", "books")
 CONNECTIONS = 64
-SHARE = 0.15
+SHARE = 0.25
 """Of a core, for each worker of the group `shares`: four of them and their PostgreSQL leave two cores time to spare."""
 FEW, MANY = 1_000, 100_000
 """Accounts of the group `shares`: batches of two workers nearly always have one in common, and hardly ever."""

@@ -14,9 +14,9 @@ from msgspec import Struct
 from bench.peers.process_tree import cpu_s
 
 POLL_S = 0.02
-STATES = ("computes", "worker", "lock", "disk", "other")
-"""What a batch's connection is found at: PostgreSQL computes; it is the worker's turn; it waits for a row that another
-transaction has locked; for its commit to be on disk; for anything else."""
+STATES = ("begins", "worker", "computes", "disk", "lock", "other")
+"""What a batch is found at: it is the worker's turn, before the first row is locked, and after it; PostgreSQL computes;
+its commit is to be on disk; it waits for a row that another transaction has locked; anything else."""
 
 _COUNTERS = """
 SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint,
@@ -24,11 +24,12 @@ SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint,
 """
 _WAITS = """
 SELECT CASE
-    WHEN wait_event_type = 'Client' OR state LIKE 'idle in transaction%' THEN 'worker'
+    WHEN wait_event_type = 'Client' OR state LIKE 'idle in transaction%' THEN
+        CASE WHEN backend_xid IS NULL THEN 'begins' ELSE 'worker' END
     WHEN wait_event_type IS NULL THEN 'computes'
     WHEN wait_event_type = 'Lock' THEN 'lock'
     WHEN lower(wait_event) LIKE 'wal%' THEN 'disk'
-    ELSE 'other' END
+    ELSE 'other' END, backend_xid IS NOT NULL AND wait_event_type IS DISTINCT FROM 'Lock'
 FROM pg_stat_activity
 WHERE application_name = 'tarazu' AND state <> 'idle'
 """
@@ -42,10 +43,12 @@ class Use(Struct):
     wal_bytes: int = 0
     transactions: int = 0
     state_s: dict[str, float] = {}
+    holding_s: float = 0.0
+    """The time for which transactions that did not wait for another had rows locked, one after the other or at once."""
 
-    def per_batch_ms(self, state: str) -> float:
-        """Tell for how long a batch is in a state on average."""
-        return self.state_s.get(state, 0.0) / self.transactions * 1_000
+    def per_batch_ms(self, seconds: float) -> float:
+        """Divide a time among the transactions."""
+        return seconds / self.transactions * 1_000
 
 
 class _Counters(Struct, frozen=True):
@@ -81,7 +84,9 @@ def watched(server_url: str | None) -> Iterator[Use]:
     use.cpu_s = after.cpu_s - before.cpu_s
     use.wal_bytes = after.wal_bytes - before.wal_bytes
     use.transactions = after.transactions - before.transactions
-    use.state_s = {state: use.seconds * found[state] / found["samples"] for state in STATES}
+    part_s = use.seconds / found["samples"]
+    use.state_s = {state: part_s * found[state] for state in STATES}
+    use.holding_s = part_s * found["holding"]
 
 
 def _counters(connection: psycopg.Connection[Any]) -> _Counters:
@@ -100,4 +105,6 @@ def _sample(connection: psycopg.Connection[Any], ended: Event, found: Counter[st
     """Look at the connections again and again. The look itself takes a part of a millisecond of PostgreSQL."""
     while not ended.wait(POLL_S):
         found["samples"] += 1
-        found.update(state for (state,) in connection.execute(_WAITS).fetchall())
+        for state, is_holding in connection.execute(_WAITS).fetchall():
+            found[state] += 1
+            found["holding"] += is_holding

@@ -25,6 +25,7 @@ from tests.support.service import CHAT, RunningService
 from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
 
 MODEL = "small"
+WARM_UP_S = 2
 
 
 class Measured(Struct, frozen=True):
@@ -72,7 +73,7 @@ def _measure(
         with _services(cell, database_url, folder, catalogue({MODEL: backend_url})) as services:
             pids = [service.process.pid for service in services]
             with each_having([worker for pid in pids for worker in workers(pid)], cell.share):
-                _drive(services, script, cell, seconds=1)
+                _drive(services, script, cell, seconds=WARM_UP_S)
                 before_s = sum(map(cpu_s, pids))
                 with watched(server_url) as database:
                     loads = _drive(services, script, cell, seconds=seconds)

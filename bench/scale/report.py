@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bench.figures import table
+from bench.scale import model
 from bench.scale.cells import POSTGRESQL, Cell
 from bench.scale.database import STATES
 from bench.scale.measuring import Measured
@@ -12,8 +13,9 @@ MIB = 1_024 * 1_024
 _CELL_HEAD = ["store", "", "workers", "accounts", "requests before"]
 _HEAD = [*_CELL_HEAD, "req/s", "p50, ms", "p99, ms", "us/req", "MiB a service"]
 _DATABASE_HEAD = [
-    *("", "workers", "accounts", "requests before", "req/s", "us/req", "WAL, B/req", "batches/s", "req/batch"),
-    *(f"ms a batch: {state}" for state in STATES),
+    *("", "workers", "accounts", "requests before", "us/req", "WAL, B/req", "batches/s", "req/batch"),
+    *(f"{state}, ms" for state in STATES),
+    "rows locked, ms",
 ]
 
 
@@ -22,7 +24,11 @@ def report(measured: Mapping[Cell, Measured], versions: str) -> str:
     parts = [table(_HEAD, [_row(cell, each) for cell, each in measured.items()])]
     rows = [_database_row(cell, each) for cell, each in measured.items() if cell.store == POSTGRESQL]
     if rows:
-        parts += ["What PostgreSQL did meanwhile:", table(_DATABASE_HEAD, rows)]
+        parts += ["What PostgreSQL did meanwhile, by request and by batch:", table(_DATABASE_HEAD, rows)]
+    if compared := model.compared(measured):
+        parts += ["What the model says of the cells with shares, from one worker:", compared]
+    if extrapolated := model.extrapolated(measured):
+        parts += [extrapolated]
     return "\n\n".join([*parts, f"Measured with {versions}."])
 
 
@@ -50,10 +56,10 @@ def _database_row(cell: Cell, each: Measured) -> list[str]:
     requests = each.per_second * use.seconds
     return [
         *_cell(cell),
-        f"{each.per_second:,.0f}",
         f"{use.cpu_s / requests * 1e6:,.0f}",
         f"{use.wal_bytes / requests:,.0f}",
         f"{use.transactions / use.seconds:,.0f}",
         f"{requests / use.transactions:,.1f}",
-        *(f"{use.per_batch_ms(state):,.2f}" for state in STATES),
+        *(f"{use.per_batch_ms(use.state_s.get(state, 0.0)):,.2f}" for state in STATES),
+        f"{use.per_batch_ms(use.holding_s):,.2f}",
     ]

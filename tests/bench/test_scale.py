@@ -8,12 +8,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from bench.peers import wrk
 from bench.scale import shares
 from bench.scale.cells import GROUPS, SHARE, STORES, Cell, Sizes, cells
 from bench.scale.database import Use, watched
 from bench.scale.measuring import Measured
+from bench.scale.model import Bounds, bounds
 from bench.scale.report import report
 from tests.support.stores import postgresql_server
 
@@ -47,11 +49,11 @@ def test_with_a_share_each_worker_is_asked_over_as_many_connections() -> None:
 def test_services_are_added_up_and_the_slowest_answer_counts() -> None:
     """Each was asked by a load of its own."""
     loads = [wrk.Load(1_000, 1_500.0, 10.0, 30.0), wrk.Load(1_000, 1_400.0, 12.0, 25.0)]
-    use = Use(seconds=2.0, cpu_s=1.0, wal_bytes=5_800_000, transactions=580, state_s={"lock": 0.29})
+    use = Use(seconds=2.0, cpu_s=1.0, wal_bytes=5_800_000, transactions=580, state_s={"lock": 0.29}, holding_s=5.8)
     cell = Cell(store="PostgreSQL", services=2, share=SHARE)
     text = report({cell: Measured(loads, 410.0, 100 * 1_024**2, use)}, "versions")
-    assert "| PostgreSQL | two services, 0.15 core each | 1 | 1 | 0 | 2,900 | 12.0 | 30.0 | 410 | 100 |" in text
-    assert "| 2,900 | 172 | 1,000 | 290 | 10.0 | 0.00 | 0.00 | 0.50 | 0.00 | 0.00 |" in text
+    assert "| PostgreSQL | two services, 0.25 core each | 1 | 1 | 0 | 2,900 | 12.0 | 30.0 | 410 | 100 |" in text
+    assert "| 172 | 1,000 | 290 | 10.0 | 0.00 | 0.00 | 0.00 | 0.00 | 0.50 | 0.00 | 10.00 |" in text
 
 
 def test_keys_are_read_from_a_file_beside_the_script(tmp_path: Path) -> None:
@@ -99,5 +101,28 @@ def test_what_postgresql_did_is_counted_and_what_a_batch_waits_for_is_seen(tmp_p
             first.commit()
     assert use.transactions == 1
     assert use.wal_bytes > 0
-    assert use.per_batch_ms("worker") == pytest.approx(500, rel=0.5)
-    assert use.per_batch_ms("lock") == 0.0
+    assert use.state_s["worker"] == pytest.approx(0.5, rel=0.5)
+    assert use.holding_s == pytest.approx(use.state_s["worker"], rel=0.2)
+    assert use.state_s["lock"] == 0.0
+
+
+def measured(per_second: float, *, locked: float = 0.5) -> Measured:
+    """Make what was measured in a second, the rows locked for a part of it."""
+    load = wrk.Load(int(per_second), per_second, 10.0, 30.0)
+    use = Use(seconds=1.0, cpu_s=0.1, wal_bytes=1_000_000, transactions=50, holding_s=locked)
+    return Measured([load], 400.0, 100 * 1_024**2, use)
+
+
+def test_the_model_says_what_bounds_workers_together() -> None:
+    """So many times one of them; but while a batch has the only account's row locked, all others wait."""
+    four = Cell(store="PostgreSQL", workers=4, share=SHARE)
+    assert bounds(four, measured(500.0)) == Bounds(workers=2_000.0, row=1_000.0)
+    assert bounds(replace(four, accounts=1_000), measured(500.0)) == Bounds(workers=2_000.0, row=None)
+    text = report({replace(four, workers=1): measured(500.0), four: measured(900.0)}, "versions")
+    assert "| 1 x 4 | 1 | 2,000 | 1,000 | 900 | 0.90 | 1.80 |" in text
+
+
+def test_cores_are_divided_as_worker_and_database_need_them() -> None:
+    """400 us of each request at the worker, and 200 us at PostgreSQL."""
+    text = report({Cell(store="PostgreSQL"): measured(500.0)}, "versions")
+    assert "| 100 | 166,667 | 67 | 33 | 333 | 16,667 | 267 |" in text
