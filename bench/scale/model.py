@@ -1,6 +1,7 @@
 """The model of docs/scaling.md: what follows for other cells, and for many cores, from one worker's cell. Pure."""
 
 from collections.abc import Mapping
+from statistics import linear_regression
 
 from msgspec import Struct
 
@@ -53,6 +54,28 @@ def costs(one: Measured) -> Costs:
     use = one.database
     requests = one.per_second * use.seconds
     return Costs(one.cpu_us, use.cpu_s / requests * 1e6, use.wal_bytes / requests, use.transactions / requests)
+
+
+def of_request_and_batch(measured: Mapping[Cell, Measured]) -> str | None:
+    """Divide the costs into a request's and a batch's, by the cells of one account and 1, 2 and 4 workers.
+
+    The same callers make ever smaller batches there.
+    """
+    found = [
+        costs(each)
+        for cell, each in measured.items()
+        if (cell.store, cell.share, cell.accounts, cell.requests) == (POSTGRESQL, None, 1, 0)
+    ]
+    if len({cost.batches for cost in found}) < 2:  # noqa: PLR2004 - a line has two points
+        return None
+    batches = [cost.batches for cost in found]
+    worker = linear_regression(batches, [cost.worker_us for cost in found])
+    database = linear_regression(batches, [cost.database_us for cost in found])
+    return (
+        f"By the lines that fit the cells of one account best a request takes {worker.intercept:,.0f} us at the worker "
+        f"and {database.intercept:,.0f} us at PostgreSQL, and a batch {worker.slope:,.0f} us "
+        f"and {database.slope:,.0f} us."
+    )
 
 
 def compared(measured: Mapping[Cell, Measured]) -> str | None:

@@ -27,8 +27,7 @@ def report(measured: Mapping[Cell, Measured], versions: str) -> str:
         parts += ["What PostgreSQL did meanwhile, by request and by batch:", table(_DATABASE_HEAD, rows)]
     if compared := model.compared(measured):
         parts += ["What the model says of the cells with shares, from one worker:", compared]
-    if extrapolated := model.extrapolated(measured):
-        parts += [extrapolated]
+    parts += [text for text in (model.of_request_and_batch(measured), model.extrapolated(measured)) if text]
     return "\n\n".join([*parts, f"Measured with {versions}."])
 
 

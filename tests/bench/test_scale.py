@@ -126,3 +126,14 @@ def test_cores_are_divided_as_worker_and_database_need_them() -> None:
     """400 us of each request at the worker, and 200 us at PostgreSQL."""
     text = report({Cell(store="PostgreSQL"): measured(500.0)}, "versions")
     assert "| 100 | 166,667 | 67 | 33 | 333 | 16,667 | 267 |" in text
+
+
+def test_costs_are_divided_into_those_of_a_request_and_of_a_batch() -> None:
+    """300 us for each request and 1,000 us for each batch, when 10 and 20 requests in one take 400 and 350 us each."""
+    cells_ = {
+        Cell(store="PostgreSQL"): replace(measured(500.0), cpu_us=400.0),
+        Cell(store="PostgreSQL", workers=2): replace(measured(1_000.0), cpu_us=350.0),
+    }
+    assert "300 us at the worker and 0 us at PostgreSQL, and a batch 1,000 us and 2,000 us" in report(
+        cells_, "versions"
+    )
