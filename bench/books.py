@@ -7,7 +7,7 @@ Other benchmarks call `fill` on books that are new and migrated. The same size g
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha512
 from typing import Any
@@ -31,6 +31,8 @@ HOLD_UNTIL_MS = 4_102_444_800_000
 """The deadline of what is held, in the year 2100: no sweep ends it."""
 SLICE = 1_000_000
 """Requests written in one transaction: it bounds the write-ahead log."""
+ROWS_AT_ONCE = 10_000
+"""Accounts or keys that are made before they are sent."""
 BALANCE = 1_000_000
 """Credits left on each account."""
 
@@ -104,10 +106,16 @@ def take_your_time(connection: Connection) -> None:
 
 
 def _write_accounts(connection: Connection, size: Size) -> None:
-    of_all = range(size.accounts)
-    connection.execute(insert(accounts), [account_row(_account(number, size)) for number in of_all])
-    of_all = range(size.accounts * size.keys_per_account)
-    connection.execute(insert(keys), [key_row(_key(number, size)) for number in of_all])
+    for numbers in _sliced(size.accounts):
+        connection.execute(insert(accounts), [account_row(_account(number, size)) for number in numbers])
+    for numbers in _sliced(size.accounts * size.keys_per_account):
+        connection.execute(insert(keys), [key_row(_key(number, size)) for number in numbers])
+
+
+def _sliced(count: int) -> Iterator[range]:
+    """Cut the numbers up: PostgreSQL gives up a transaction in which it hears nothing for ten seconds."""
+    for first in range(0, count, ROWS_AT_ONCE):
+        yield range(first, min(first + ROWS_AT_ONCE, count))
 
 
 def _account(number: int, size: Size) -> Account:

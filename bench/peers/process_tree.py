@@ -42,6 +42,11 @@ def processes(pid: int) -> list[int]:
     return found
 
 
+def workers(pid: int) -> list[int]:
+    """List the processes that a running service has begun to serve in, by how Python begins them."""
+    return [each for each in processes(pid)[1:] if "spawn_main" in _read(Path(f"/proc/{each}/cmdline"))]
+
+
 def cpu_s(pid: int) -> float:
     """Tell how long the processes have kept a processor busy, for themselves and in the kernel."""
     ticks = 0
@@ -53,8 +58,17 @@ def cpu_s(pid: int) -> float:
 
 def memory_bytes(pid: int) -> int:
     """Tell the memory that the processes have; what they share with others counts by its share."""
-    rollups = (_read(Path(f"/proc/{each}/smaps_rollup")) for each in processes(pid))
-    return KIB * sum(int(rollup.split("\nPss:")[1].split()[0]) for rollup in rollups)
+    return sum(map(share_bytes, processes(pid)))
+
+
+def share_bytes(pid: int) -> int:
+    """Tell the memory that this process alone has; what it shares with others counts by its share."""
+    return KIB * int(_read(Path(f"/proc/{pid}/smaps_rollup")).split("\nPss:")[1].split()[0])
+
+
+def resident_bytes(pid: int) -> int:
+    """Tell the memory that this process alone has, what it shares with others included."""
+    return KIB * int(_read(Path(f"/proc/{pid}/status")).split("\nVmRSS:")[1].split()[0])
 
 
 def _read(path: Path) -> str:

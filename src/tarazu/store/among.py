@@ -7,7 +7,7 @@ PostgreSQL's driver.
 from typing import Any
 
 import msgspec
-from sqlalchemy import Boolean, ColumnElement, Dialect, Text, TypeDecorator, bindparam
+from sqlalchemy import Boolean, ColumnElement, Dialect, SelectBase, Text, TypeDecorator, bindparam
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -52,3 +52,34 @@ def _among_array(element: among, compiler: SQLCompiler, **options: Any) -> str:
 def _among_json(element: among, compiler: SQLCompiler, **options: Any) -> str:
     column, texts = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} IN (SELECT value FROM json_each({texts}))"  # noqa: S608 - clauses that are compiled already
+
+
+class among_found(FunctionElement[bool]):  # noqa: N801 - as above
+    """True where the column is one of the texts that a query finds, for statements that lock the rows.
+
+    When PostgreSQL has waited for a row that another transaction has changed, it looks whether the row still fits. With
+    `IN` and the plan of a prepared statement it finds nothing to compare it with then, and leaves the row out. An array
+    is made once and stays.
+    """
+
+    inherit_cache = True
+    type = Boolean()
+
+    def __init__(self, column: ColumnElement[str], query: SelectBase) -> None:
+        super().__init__(column, query.scalar_subquery())
+
+    def self_group(self, against: object = None) -> "among_found":  # noqa: ARG002 - as above
+        """Stay as it is, as above."""
+        return self
+
+
+@compiles(among_found, "postgresql")
+def _among_found_array(element: among_found, compiler: SQLCompiler, **options: Any) -> str:
+    column, query = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} = ANY (ARRAY{query})"
+
+
+@compiles(among_found, "sqlite")
+def _among_found(element: among_found, compiler: SQLCompiler, **options: Any) -> str:
+    column, query = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN {query}"

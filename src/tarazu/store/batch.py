@@ -16,7 +16,7 @@ from tarazu.domain.calendar import period_of
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, RequestState, give_back
 from tarazu.domain.errors import Refusal
-from tarazu.store.among import among
+from tarazu.store.among import among, among_found
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
@@ -42,11 +42,12 @@ _FIND_ACCOUNTS = (
     select_accounts()
     .where(
         # A union, for with "or" no index would lead PostgreSQL to the accounts of both: it would read all there are.
-        accounts.c.id.in_(
+        among_found(
+            accounts.c.id,
             union_all(
                 select(keys.c.account_id).where(among(keys.c.id, "key_ids")),
                 select(accounts.c.id).where(among(accounts.c.id, "account_ids")).correlate(None),
-            )
+            ),
         )
     )
     .order_by(accounts.c.id)
