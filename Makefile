@@ -47,7 +47,7 @@ docs: .venv/test.stamp ## Renew what is made from the code: commands.md, conform
 	@$(BIN)/python -m tests.support.rows
 	@$(BIN)/python -m tests.support.messages
 
-bench: .venv/test.stamp .bench/litellm/stamp bench/npm/node_modules/.package-lock.json ## Measure Tarazu beside others and under pressure, one hot account against many, a backend's pick, pages on large books, the audit of 10 million requests (30 minutes, 4 GB)
+bench: .venv/test.stamp .bench/litellm/stamp .bench/tensorzero/stamp .bench/anyllm/stamp bench/npm/node_modules/.package-lock.json ## Measure Tarazu beside others and under pressure, one hot account against many, a backend's pick, pages on large books, the audit of 10 million requests (30 minutes, 4 GB)
 	@$(BIN)/python -m bench.peers
 	@$(BIN)/python -m bench.pressure
 	@$(BIN)/python -m bench.accounts
@@ -65,6 +65,8 @@ lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
 	$(COMPILE) --output-file requirements/model.txt --no-deps requirements/model.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench-litellm.txt requirements/bench-litellm.in
+	$(COMPILE) --output-file requirements/bench-tensorzero.txt requirements/bench-tensorzero.in
+	$(COMPILE) --output-file requirements/bench-anyllm.txt requirements/bench-anyllm.in
 
 clean: ## Remove all that these targets have made, but no data
 	rm -rf .venv .venv-lock .bench dist bench/npm/node_modules tests/npm/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -86,12 +88,13 @@ clean: ## Remove all that these targets have made, but no data
 	@$(LOCKED) --requirement requirements/test.txt
 	@touch $@
 
-.bench/litellm/stamp: requirements/bench-litellm.txt
-	@echo 'Installing LiteLLM, to measure it ...'
-	@rm -rf .bench/litellm
-	@$(PYTHON) -m venv .bench/litellm
-	@.bench/litellm/bin/python -m pip --disable-pip-version-check --quiet install \
-		--no-deps --require-hashes --only-binary :all: --requirement requirements/bench-litellm.txt
+# Each of the others has an environment of its own.
+.bench/%/stamp: requirements/bench-%.txt
+	@echo 'Installing $*, to measure it ...'
+	@rm -rf .bench/$*
+	@$(PYTHON) -m venv .bench/$*
+	@.bench/$*/bin/python -m pip --disable-pip-version-check --quiet install \
+		--no-deps --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
 bench/npm/node_modules/.package-lock.json: bench/npm/package.json bench/npm/package-lock.json

@@ -9,6 +9,7 @@ on core 0; nginx as the model server, PostgreSQL and wrk on core 1. After each t
 
 import argparse
 import http.client
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -23,13 +24,15 @@ from sqlalchemy import Engine
 from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import fsyncs_s, machine
 from bench.peers import nginx, wrk
-from bench.peers.contenders import BODY, CONTENDERS, Contender, missing
+from bench.peers.contender import REPLY, Contender
+from bench.peers.contenders import CONTENDERS, missing
 from bench.peers.process_tree import OTHER_CORE, cpu_s, memory_bytes, on_cores, starting_on
 from bench.peers.report import Result, report
-from tests.support.backend import completion
 
 FIRST_ANSWER_TIMEOUT_S = 60
 POLL_S = 0.01
+ANSWERS_EACH, LONGEST_S = 3, 30
+"""A cell is as long as every connection needs for so many answers, by the rate of a lone one, within the bound."""
 HEADERS = {"Content-Type": "application/json"}
 
 progress = Console(stderr=True)
@@ -51,7 +54,7 @@ def measure(names: Sequence[str], size: Size, folder: Path) -> str:
     """Measure them in turn, round after round, and write the report."""
     results = {name: Result() for name in names}
     fsync_s: list[float] = []
-    with starting_on({OTHER_CORE}, nginx.fixed_reply(folder / "backend", completion())) as backend:
+    with starting_on({OTHER_CORE}, nginx.fixed_reply(folder / "backend", REPLY)) as backend:
         for round_ in range(size.rounds):
             fsync_s += fsyncs_s(folder)
             for name in names if round_ % 2 == 0 else reversed(names):
@@ -82,7 +85,7 @@ def _first_answer(contender: Contender) -> None:
 def _ask(address: str, path: str, contender: Contender) -> tuple[int, str]:
     connection = http.client.HTTPConnection(address, timeout=FIRST_ANSWER_TIMEOUT_S)
     try:
-        connection.request("POST", path, BODY, {**HEADERS, **contender.headers})
+        connection.request("POST", path, contender.body, {**HEADERS, **contender.headers})
         response = connection.getresponse()
         return response.status, response.read().decode("utf-8", "replace")
     except ConnectionError as error:
@@ -93,15 +96,20 @@ def _ask(address: str, path: str, contender: Contender) -> tuple[int, str]:
 
 def _measure(contender: Contender, result: Result, size: Size, folder: Path) -> None:
     script = folder / "post.lua"
-    wrk.write_script(script, {**HEADERS, **contender.headers}, BODY)
+    wrk.write_script(script, {**HEADERS, **contender.headers}, contender.body)
     result.does = contender.does
     answered = 1
+    answer_s = 0.0
     for connections in size.connections:
+        asked = min(connections, contender.most_connections or connections)
+        round_s = math.ceil(answer_s * asked)
+        warm_up_s, seconds = max(size.warm_up_s, round_s), max(size.seconds, ANSWERS_EACH * round_s)
         with on_cores({OTHER_CORE}):
-            answered += wrk.drive(contender.url, script, connections=connections, seconds=size.warm_up_s).requests
+            warm_up = wrk.drive(contender.url, script, connections=asked, seconds=min(warm_up_s, LONGEST_S))
             before_s = cpu_s(contender.pid)
-            load = wrk.drive(contender.url, script, connections=connections, seconds=size.seconds)
-        answered += load.requests
+            load = wrk.drive(contender.url, script, connections=asked, seconds=min(seconds, LONGEST_S))
+        answered += warm_up.requests + load.requests
+        answer_s = answer_s or 1 / load.per_second
         result.loads.setdefault(connections, []).append(load)
         result.cpu_us.setdefault(connections, []).append((cpu_s(contender.pid) - before_s) / load.requests * 1e6)
     result.memory_bytes = memory_bytes(contender.pid)

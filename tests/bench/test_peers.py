@@ -9,7 +9,7 @@ from select import select
 import pytest
 
 from bench.peers import wrk
-from bench.peers.contenders import NGINX, SQLITE, missing
+from bench.peers.contenders import LITELLM, NGINX, PROGRAMS, SQLITE, missing
 from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, processes, starting_on
 from bench.peers.report import Result, report
 from bench.peers.servers import ServerError, running
@@ -100,7 +100,7 @@ def test_the_report_compares_medians_at_64_connections() -> None:
         loads = [wrk.Load(requests=100, per_second=rate, p50_ms=1.0, p99_ms=2.0) for rate in rates]
         return Result("something", {64: loads}, {64: [500.0] * len(rates)}, 120 * 1_024**2, [0.5])
 
-    results = {NGINX: result(50_000), SQLITE: result(4_000, 5_000, 9_000), "LiteLLM": result(40, 50, 60)}
+    results = {NGINX: result(50_000), SQLITE: result(4_000, 5_000, 9_000), LITELLM: result(40, 50, 60)}
     text = report(results, [0.001, 0.002], ["this machine"])
     assert f"| {SQLITE} | 0.100 | 5,000 | 500 | 120 | 0.50 |" in text
     assert f"| {SQLITE} : LiteLLM |  | 100.0 |" in text
@@ -109,10 +109,10 @@ def test_the_report_compares_medians_at_64_connections() -> None:
 
 def test_what_is_missing_is_named_with_the_way_to_have_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Before anything is started."""
-    monkeypatch.setattr("bench.peers.contenders.LITELLM", tmp_path / "litellm")
+    monkeypatch.setitem(PROGRAMS, LITELLM, tmp_path / "litellm")
     monkeypatch.setattr("bench.peers.contenders.nginx.COMMAND", str(tmp_path / "nginx"))
     monkeypatch.setattr("bench.peers.contenders.wrk.COMMAND", str(tmp_path / "wrk"))
-    assert missing(["LiteLLM"]) == {
+    assert missing([LITELLM]) == {
         str(tmp_path / "nginx"): "apt-get install nginx-light",
         str(tmp_path / "wrk"): "apt-get install wrk",
         str(tmp_path / "litellm"): "make bench",
