@@ -2,8 +2,10 @@
 
 PYTHON ?= python3
 ARGS ?=
-# Each file's tests stay together in one process: they share services and servers.
+# tests/support/sharing.py says which tests stay together in one process.
 PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4 --dist loadfile
+# The tests start hundreds of processes, which need not compile the same code each.
+unexport PYTHONDONTWRITEBYTECODE
 
 UV = .venv-lock/bin/uv
 BIN = .venv/bin

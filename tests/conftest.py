@@ -1,6 +1,7 @@
-"""What holds for every test, and the databases that they share."""
+"""What holds for every test, how they are shared out, and the databases that they share."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,14 @@ from tests.support.stores import (  # noqa: E402 - after the line above
 )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests out by file and kind of database, the longest first."""
+    from tests.support.sharing import LongestFirst  # noqa: PLC0415 - xdist may be switched off
+
+    return LongestFirst(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.fixture(scope="session")
 def sqlite_store(tmp_path_factory: pytest.TempPathFactory) -> SqliteStore:
     """Migrate one file, to be copied."""
@@ -24,12 +33,13 @@ def sqlite_store(tmp_path_factory: pytest.TempPathFactory) -> SqliteStore:
 @pytest.fixture(scope="session")
 def postgresql_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresqlStore]:
     """Run one server, and migrate a database on it, to be copied."""
-    with postgresql_server(tmp_path_factory.mktemp("server")) as url:
+    with postgresql_server(tmp_path_factory.mktemp("server"), in_memory=True) as url:
         yield PostgresqlStore(url)
 
 
 @pytest.fixture(scope="module", params=STORES)
-def store(request: pytest.FixtureRequest) -> Store:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Take each kind of database in turn, the whole module on the one and then on the other."""
     store: Store = request.getfixturevalue(f"{request.param}_store")
-    return store
+    yield store
+    store.remove_books()

@@ -18,13 +18,19 @@ def backend() -> Iterator[ScriptedBackend]:
         yield backend
 
 
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the code of the releases."""
+    return tmp_path_factory.mktemp("sources")
+
+
 @pytest.fixture
-def released(revision: str, store: Store, backend: ScriptedBackend, tmp_path: Path) -> ReleasedService:
+def released(revision: str, store: Store, backend: ScriptedBackend, sources: Path, tmp_path: Path) -> ReleasedService:
     """The release of the test's `revision`, with two workers, not started, on books that it has made: empty ones."""
     folder = tmp_path / "released"
     folder.mkdir()
     service = ReleasedService(
-        source_of(revision, folder), folder, backend.url, server="workers = 2", database_url=store.nothing(tmp_path)
+        source_of(revision, sources), folder, backend.url, server="workers = 2", database_url=store.nothing(tmp_path)
     )
     made = service.json("db", "upgrade")
     assert made == {"before": None, "after": revision}

@@ -30,12 +30,15 @@ def revisions() -> list[str]:
 
 
 def source_of(revision: str, folder: Path) -> Path:
-    """Take the code that works with a revision out of the history into the folder; answer with what to import from.
+    """Take the code that works with a revision out of the history, once, into the folder; answer with what to import.
 
     That of the newest revision is this tree's own.
     """
     if revision == revisions()[-1]:
         return ROOT / "src"
+    source = folder / revision / "src"
+    if source.exists():
+        return source
     if revision not in COMMITS:
         pytest.fail(f"No release is known for revision {revision}: add its commit to COMMITS in {__file__}.")
     archived = subprocess.run(
@@ -50,8 +53,8 @@ def source_of(revision: str, folder: Path) -> Path:
             f"{archived.stderr.decode().strip()}. The tests need a clone with its whole history: git fetch --unshallow"
         )
     with tarfile.open(fileobj=BytesIO(archived.stdout)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "src"
+        archive.extractall(source.parent, filter="data")
+    return source
 
 
 class ReleasedService(RunningService):

