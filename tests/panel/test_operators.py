@@ -127,7 +127,7 @@ async def own_routes() -> list[Route]:
     """List the routes of the operators' pages in an application on the demo catalogue, with books in this folder."""
     addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
     application: Any = make_application(Setup(load(environ={}), system_clock, addresses))
-    starlette = application._app
+    starlette = application._app.app
     async with starlette.router.lifespan_context(starlette):
         mounted: dict[str, Any] = {each.path: each.app for each in starlette.routes if isinstance(each, Mount)}
         pages = mounted["/admin"]._app
