@@ -1,6 +1,7 @@
 """API keys: what is minted can be parsed, and nothing else can (decisions, Keys)."""
 
 import re
+import sys
 from hashlib import sha256
 
 import pytest
@@ -112,6 +113,14 @@ def test_a_key_of_another_shape_is_refused(text: str) -> None:
 def test_parsing_never_raises(text: str) -> None:
     """Whatever a header holds, the answer is None: a random text never has a good checksum."""
     assert parse(text) is None
+
+
+def test_what_is_no_key_is_not_kept() -> None:
+    """Anybody may send a text of any length, as often as they like: parsing holds on to none of them."""
+    text = API_KEY.prefix + "a" * 10_000
+    held = sys.getrefcount(text)
+    assert parse(text) is None
+    assert sys.getrefcount(text) == held
 
 
 def test_a_key_matches_its_own_digest_only() -> None:

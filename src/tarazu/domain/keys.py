@@ -73,11 +73,16 @@ def mint(entropy: bytes, kind: KeyKind = API_KEY) -> MintedKey:
     return MintedKey(kind.id_prefix + body[:PUBLIC_ID_LENGTH], text, _digest(body[PUBLIC_ID_LENGTH:]))
 
 
-@lru_cache(PARSED_MAX)
 def parse(text: str, kind: KeyKind = API_KEY) -> PresentedKey | None:
     """Take a key apart, or answer None when its kind, its shape or its checksum is wrong (decisions, Keys)."""
     if not text.startswith(kind.prefix) or _DIGITS.fullmatch(text, PREFIX_LENGTH) is None:
         return None
+    return _taken_apart(text, kind)
+
+
+@lru_cache(PARSED_MAX)
+def _taken_apart(text: str, kind: KeyKind) -> PresentedKey | None:
+    """Do so for a text of a key's shape: what anybody may send is not kept, however long it is."""
     if _checksum(text[:_CHECKSUM_START]) != text[_CHECKSUM_START:]:
         return None
     return PresentedKey(
