@@ -4,7 +4,8 @@ An expanded `IN (?, ?, …)` is another statement for each number of them: rende
 PostgreSQL's driver.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import msgspec
 from sqlalchemy import Boolean, ColumnElement, Dialect, SelectBase, Text, TypeDecorator, bindparam
@@ -28,33 +29,28 @@ class _Texts(TypeDecorator[list[str]]):
         return value if dialect.name == "postgresql" else msgspec.json.encode(value).decode()
 
 
-class among(FunctionElement[bool]):  # noqa: N801 - reads as the operator that it is
-    """True where the column is one of the texts in the list that is given by this name when the statement runs."""
+class _OneOf(FunctionElement[bool]):
+    """True where the column is one of many texts; `texts` says how that is written in each store."""
 
-    inherit_cache = True
     type = Boolean()
+    texts: ClassVar[Mapping[str, str]]
 
-    def __init__(self, column: ColumnElement[str], name: str) -> None:
-        super().__init__(column, bindparam(name, type_=_Texts()))
-
-    def self_group(self, against: object = None) -> "among":  # noqa: ARG002 - whatever it stands in
+    def self_group(self, against: object = None) -> Self:  # noqa: ARG002 - whatever it stands in
         """Stay as it is: SQLAlchemy would add "= 1" on SQLite, which then reads the whole table."""
         return self
 
 
-@compiles(among, "postgresql")
-def _among_array(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, texts = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} = ANY ({texts})"
+class among(_OneOf):  # noqa: N801 - reads as the operator that it is
+    """True where the column is one of the texts in the list that is given by this name when the statement runs."""
+
+    inherit_cache = True
+    texts: ClassVar = {"postgresql": "{} = ANY ({})", "sqlite": "{} IN (SELECT value FROM json_each({}))"}
+
+    def __init__(self, column: ColumnElement[str], name: str) -> None:
+        super().__init__(column, bindparam(name, type_=_Texts()))
 
 
-@compiles(among, "sqlite")
-def _among_json(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, texts = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} IN (SELECT value FROM json_each({texts}))"  # noqa: S608 - clauses that are compiled already
-
-
-class among_found(FunctionElement[bool]):  # noqa: N801 - as above
+class among_found(_OneOf):  # noqa: N801 - as above
     """True where the column is one of the texts that a query finds, for statements that lock the rows.
 
     When PostgreSQL has waited for a row that another transaction has changed, it looks whether the row still fits. With
@@ -63,23 +59,13 @@ class among_found(FunctionElement[bool]):  # noqa: N801 - as above
     """
 
     inherit_cache = True
-    type = Boolean()
+    texts: ClassVar = {"postgresql": "{} = ANY (ARRAY{})", "sqlite": "{} IN {}"}
 
     def __init__(self, column: ColumnElement[str], query: SelectBase) -> None:
         super().__init__(column, query.scalar_subquery())
 
-    def self_group(self, against: object = None) -> "among_found":  # noqa: ARG002 - as above
-        """Stay as it is, as above."""
-        return self
 
-
-@compiles(among_found, "postgresql")
-def _among_found_array(element: among_found, compiler: SQLCompiler, **options: Any) -> str:
-    column, query = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} = ANY (ARRAY{query})"
-
-
-@compiles(among_found, "sqlite")
-def _among_found(element: among_found, compiler: SQLCompiler, **options: Any) -> str:
-    column, query = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} IN {query}"
+@compiles(_OneOf)
+def _one_of(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
+    clauses = (compiler.process(clause, **options) for clause in element.clauses)
+    return element.texts[compiler.dialect.name].format(*clauses)
