@@ -12,18 +12,13 @@ from msgspec import Struct
 from sqlalchemy import text
 from starlette.routing import Mount, Route
 
-from tarazu.application import make_application
-from tarazu.backends.local import LocalAddress
-from tarazu.cli.clock import system_clock
 from tarazu.domain.accounts import AccountStatus
-from tarazu.service.configuration import load
-from tarazu.service.pools import LocalAddresses
-from tarazu.service.running import Setup
 from tarazu.store.engine import transaction
 from tarazu.store.trail import Act
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.books import postgresql_only
+from tests.support.routes import routed
 from tests.support.service import BACKEND_KEY, CHAT, REQUEST_TIMEOUT_S, Answer, Customer, RunningService
 from tests.support.visitor import PASSWORD, Operator, Visitor, holder, operator
 
@@ -125,9 +120,7 @@ def call(service: RunningService, secret: str, model: str = "test/one") -> Answe
 
 async def own_routes() -> list[Route]:
     """List the routes of the operators' pages in an application on the demo catalogue, with books in this folder."""
-    addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
-    application: Any = make_application(Setup(load(environ={}), system_clock, addresses))
-    starlette = application._app.app
+    starlette = routed()
     async with starlette.router.lifespan_context(starlette):
         mounted: dict[str, Any] = {each.path: each.app for each in starlette.routes if isinstance(each, Mount)}
         pages = mounted["/admin"]._app

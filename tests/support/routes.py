@@ -31,14 +31,20 @@ def all_places() -> list[Place]:
 
 
 async def _all_places() -> list[Place]:
+    starlette = routed()
+    async with starlette.router.lifespan_context(starlette):
+        return sorted(_places(starlette.routes, ""))
+
+
+def routed() -> Starlette:
+    """Make an application on the demo catalogue, and answer with what has its routes; call it in an event loop."""
     addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
     application = make_application(Setup(load(environ={}), system_clock, addresses))
     assert isinstance(application, RequestIds)
     assert isinstance(application._app, ShortCut)
     starlette = application._app.app
     assert isinstance(starlette, Starlette)
-    async with starlette.router.lifespan_context(starlette):
-        return sorted(_places(starlette.routes, ""))
+    return starlette
 
 
 def _places(routes: Iterable[BaseRoute], above: str) -> Iterator[Place]:
