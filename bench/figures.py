@@ -10,6 +10,7 @@ from statistics import quantiles
 
 from msgspec import Struct
 
+MIB = 1_024 * 1_024
 BLOCK = bytes(4_096)
 FSYNCS = 50
 LIBRARIES = ("granian", "psycopg", "pysqlite3", "SQLAlchemy")

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from bench.asking import PLAN, catalogue, conversation
 from bench.balance import BooksDifferError, assert_balanced, charged_requests
-from bench.figures import machine, table
+from bench.figures import MIB, machine, table
 from bench.peers import nginx, wrk
 from bench.peers.process_tree import (
     CORE,
@@ -36,7 +36,6 @@ from tests.support.service import CHAT, RunningService
 
 CONNECTIONS = 64
 MODEL = "small"
-MIB = 1_024 * 1_024
 SETTLED = 0.1
 """The part of the requests after which a service has made all that it keeps."""
 

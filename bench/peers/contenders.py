@@ -30,7 +30,7 @@ def _tarazu(folder: Path, backend: str, store: Store, does: str) -> Iterator[Con
             url=f"http://127.0.0.1:{service.port}{CHAT}",
             pid=service.process.pid,
             does=does,
-            headers={"Authorization": f"Bearer {service.customer(PLAN).secret}"},
+            headers={"Authorization": service.customer(PLAN).bearer},
             engine=service.engine,
         )
 

@@ -5,11 +5,10 @@ from statistics import median
 
 from msgspec import Struct
 
-from bench.figures import percentile, table
+from bench.figures import MIB, percentile, table
 from bench.peers.contenders import NGINX, OTHERS, POSTGRESQL, SQLITE
 from bench.peers.wrk import Load
 
-MIB = 1_024 * 1_024
 COMPARED = 64
 """The connections at which contenders are compared."""
 

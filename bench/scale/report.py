@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-from bench.figures import table
+from bench.figures import MIB, table
 from bench.scale import model
 from bench.scale.cells import POSTGRESQL, Cell
 from bench.scale.database import STATES
 from bench.scale.measuring import Measured
-
-MIB = 1_024 * 1_024
 
 _CELL_HEAD = ["store", "", "workers", "accounts", "requests before"]
 _HEAD = [*_CELL_HEAD, "req/s", "p50, ms", "p99, ms", "us/req", "MiB a service"]
