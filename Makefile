@@ -49,7 +49,7 @@ docs: .venv/test.stamp ## Renew what is made from the code: commands.md, conform
 	@$(BIN)/python -m tests.support.rows
 	@$(BIN)/python -m tests.support.messages
 
-bench: .venv/test.stamp .bench/litellm/stamp .bench/tensorzero/stamp .bench/anyllm/stamp bench/npm/node_modules/.package-lock.json ## Measure Tarazu beside others and under pressure, one hot account against many, a backend's pick, pages on large books, the audit of 10 million requests (30 minutes, 4 GB)
+bench: .venv/test.stamp .bench/litellm/stamp .bench/tensorzero/stamp .bench/anyllm/stamp bench/npm/node_modules/.package-lock.json ## Measure Tarazu beside others and under pressure, one hot account against many, a backend's pick, pages on large books, the audit of 10 million requests (40 minutes, 4 GB)
 	@$(BIN)/python -m bench.peers
 	@$(BIN)/python -m bench.pressure
 	@$(BIN)/python -m bench.accounts
