@@ -33,7 +33,7 @@ CALLS_MAX = 405
 """Of the event loop's thread, for one request alone: the application and its HTTP client."""
 BATCH_CALLS_MAX = 145
 """Of the ledger's thread, for one more request in a batch: its admission and its charge."""
-EMPTY_BATCH_CALLS_MAX = 620
+EMPTY_BATCH_CALLS_MAX = 470
 """Beside those of its requests: of a transaction and its dozen statements."""
 REQUESTS = 20
 HEADERS = [(b"authorization", f"Bearer {key_text()}".encode()), (b"content-type", b"application/json")]

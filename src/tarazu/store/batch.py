@@ -5,7 +5,7 @@ processes cannot deadlock. The number of statements does not grow with the batch
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select, union_all
@@ -20,11 +20,11 @@ from tarazu.store.among import among, among_found
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
-from tarazu.store.intake import read_intake
-from tarazu.store.many_rows import insert_rows, update_rows
+from tarazu.store.intake import READ_INTAKE, intake_of
+from tarazu.store.many_rows import RowsStatement, insert_rows, update_rows, write_all
 from tarazu.store.operations import Admit, End, Identify, Later, Operation, Sweep, Work
 from tarazu.store.pages import on_page
-from tarazu.store.prepared import Prepared
+from tarazu.store.prepared import Prepared, Row, Values, read_together
 from tarazu.store.rows import (
     HOLD_ROW,
     account_of,
@@ -72,7 +72,9 @@ _STORE_ENDS = update_rows(
     requests,
     by=["id", "period"],
     setting=["state", "ended_at_ms", "tries", "prompt_tokens", "completion_tokens"],
-    where=requests.c.state == RequestState.HELD,
+    # The same as "is held", which would lead PostgreSQL to the index of what is held: until that is vacuumed, all that
+    # was held in the last minutes is still in there.
+    where=requests.c.ended_at_ms.is_(None),
 )
 _USAGE_FIGURES = ("requests", "credits", "prompt_tokens", "completion_tokens")
 _USAGE_COLUMNS = ("account_id", "day", "key_id", "model_id", *_USAGE_FIGURES)
@@ -160,56 +162,68 @@ class _Page:
         return True
 
     def store(self) -> None:
-        self._store_callers()
+        writes = [*self._changes_of_callers()]
         if self._new_holds:
-            _STORE_HOLDS.write(self._connection, [hold_row(hold) for hold in self._new_holds])
+            writes.append((_STORE_HOLDS, [hold_row(hold) for hold in self._new_holds]))
         if self._ended:
-            stored = _STORE_ENDS.write(self._connection, [self._end_row(end) for _, end in self._ended])
-            assert stored == len(self._ended), "a hold that was locked has ended elsewhere"
-        self._idempotency.store()
+            writes.append((_STORE_ENDS, [self._end_row(end) for _, end in self._ended]))
         if usage := self._usage():
-            _STORE_USAGE.write(self._connection, usage)
+            writes.append((_STORE_USAGE, usage))
+        written = write_all(self._connection, writes)
+        assert written == [len(rows) for _, rows in writes], "a row that was locked has changed elsewhere"
+        self._idempotency.store()
         if self._forgets_old_keys:
             forget_old_keys(self._connection, self._now_ms)
 
     def _read(self, operations: Sequence[Operation]) -> None:
-        key_ids: set[str] = set()
+        asked: list[Asked] = []
         ends: list[End] = []
+        key_ids: set[str] = set()
         for operation in operations:
             if isinstance(operation, Admit):
+                asked.append(operation.asked)
                 key_ids.add(operation.asked.key.id)
             elif isinstance(operation, Identify):
                 key_ids.add(operation.key.id)
             elif isinstance(operation, End):
                 ends.append(operation)
         only_reads = all(isinstance(operation, Identify) for operation in operations)
-        self._accounts: dict[str, Account] = {}
-        self._keys: dict[str, Key] = {}
+        rows = self._rows(key_ids, ends, with_intake=bool(asked), only_reads=only_reads)
+
+        found = [account_of(row) for row in rows.get("accounts", ())]
+        period = period_of(self._now_ms, self._catalogue.zone)
+        self._accounts: dict[str, Account] = {
+            account.id: account for account in on_page(self._connection, found, period)
+        }
+        self._keys: dict[str, Key] = {row[0]: key_of(row) for row in rows.get("keys", ())}
         self._holds: dict[str, Hold] = {}
         self._charged: set[str] = set()
+        for *row, state in rows.get("kept", ()):
+            if state == RequestState.HELD:
+                self._holds[row[0]] = hold_of(row)
+            else:
+                self._charged.add(row[0])
+        self._intake = intake_of(rows["intake"]) if asked else Intake()
         self._changed_accounts: set[str] = set()
         self._changed_keys: set[str] = set()
-        if key_ids or ends:
-            ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
-            query = _READ_ACCOUNTS if only_reads else _LOCK_ACCOUNTS
-            found = [account_of(row) for row in query.read(self._connection, ids)]
-            period = period_of(self._now_ms, self._catalogue.zone)
-            self._accounts = {account.id: account for account in on_page(self._connection, found, period)}
-        if key_ids:
-            query = _READ_KEYS if only_reads else _LOCK_KEYS
-            rows = query.read(self._connection, {"key_ids": list(key_ids)})
-            self._keys = {row[0]: key_of(row) for row in rows}
-        if ends:
-            ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
-            for *row, state in _LOCK_KEPT.read(self._connection, ids):
-                if state == RequestState.HELD:
-                    self._holds[row[0]] = hold_of(row)
-                else:
-                    self._charged.add(row[0])
-        asked = [operation.asked for operation in operations if isinstance(operation, Admit)]
-        self._intake = read_intake(self._connection) if asked else Intake()
         places = (_place(each, self._caller(each.key.id)) for each in asked)
         self._idempotency.read(list(dict.fromkeys(place for place in places if place is not None)))
+
+    def _rows(
+        self, key_ids: Collection[str], ends: Sequence[End], *, with_intake: bool, only_reads: bool
+    ) -> dict[str, list[Row]]:
+        reads: dict[str, tuple[Prepared, Values]] = {}
+        if key_ids or ends:
+            ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
+            reads["accounts"] = (_READ_ACCOUNTS if only_reads else _LOCK_ACCOUNTS, ids)
+        if key_ids:
+            reads["keys"] = (_READ_KEYS if only_reads else _LOCK_KEYS, {"key_ids": list(key_ids)})
+        if ends:
+            ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
+            reads["kept"] = (_LOCK_KEPT, ids)
+        if with_intake:
+            reads["intake"] = (READ_INTAKE, {})
+        return dict(zip(reads, read_together(self._connection, list(reads.values())), strict=True))
 
     def _caller(self, key_id: str) -> Caller | None:
         key = self._keys.get(key_id)
@@ -221,12 +235,11 @@ class _Page:
         self._accounts[account.id] = account
         self._changed_accounts.add(account.id)
 
-    def _store_callers(self) -> None:
+    def _changes_of_callers(self) -> Iterator[tuple[RowsStatement, list[dict[str, Any]]]]:
         if self._changed_accounts:
-            changed = [_account_change(self._accounts[id_]) for id_ in sorted(self._changed_accounts)]
-            _STORE_ACCOUNTS.write(self._connection, changed)
+            yield _STORE_ACCOUNTS, [_account_change(self._accounts[id_]) for id_ in sorted(self._changed_accounts)]
         if self._changed_keys:
-            _STORE_KEYS.write(self._connection, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)])
+            yield _STORE_KEYS, [_key_change(self._keys[id_]) for id_ in sorted(self._changed_keys)]
 
     def _end_row(self, end: End) -> dict[str, Any]:
         return {

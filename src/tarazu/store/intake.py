@@ -1,18 +1,26 @@
 """The operator's intake switch in the books: one row."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, select, update
 
 from tarazu.domain.accounts import Intake
-from tarazu.store.prepared import Prepared
+from tarazu.store.prepared import Prepared, Row
 from tarazu.store.schema import intake
 
-_READ = Prepared(select(intake.c.stopped, intake.c.retry_after_s))
+READ_INTAKE = Prepared(select(intake.c.stopped, intake.c.retry_after_s))
+"""Finds the row that `intake_of` reads."""
+
+
+def intake_of(rows: Sequence[Row]) -> Intake:
+    """Tell how the switch stands."""
+    ((stopped, retry_after_s),) = rows
+    return Intake(bool(stopped), retry_after_s)
 
 
 def read_intake(connection: Connection) -> Intake:
     """Read the switch."""
-    ((stopped, retry_after_s),) = _READ.read(connection, {})
-    return Intake(bool(stopped), retry_after_s)
+    return intake_of(READ_INTAKE.read(connection, {}))
 
 
 def write_intake(connection: Connection, switch: Intake) -> None:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from tarazu.store.prepared import Prepared, Values
+from tarazu.store.prepared import Prepared, Values, write_together
 from tarazu.store.upsert import resolving
 
 FEW = 3
@@ -44,10 +44,19 @@ class RowsStatement:
 
     def write(self, connection: Connection, rows: Sequence[Values]) -> int:
         """Write the rows, one at least, which all have the same names; answer with how many were written."""
-        store = connection.dialect.name
+        return write_all(connection, [(self, rows)])[0]
+
+    def given(self, store: str, rows: Sequence[Values]) -> tuple[Prepared, Sequence[Values]]:
+        """Choose how this store is given the rows, and arrange them so."""
         if store == "postgresql" and self._at_once is not None and len(rows) > FEW:
-            return self._at_once.write(connection, [{"many_rows": _encode(rows).decode(), "many": len(rows)}])
-        return self._row_by_row[store].write(connection, rows)
+            return self._at_once, [{"many_rows": _encode(rows).decode(), "many": len(rows)}]
+        return self._row_by_row[store], rows
+
+
+def write_all(connection: Connection, writes: Sequence[tuple[RowsStatement, Sequence[Values]]]) -> list[int]:
+    """Write the rows of each statement, in their order; answer with how many each has written."""
+    store = connection.dialect.name
+    return write_together(connection, [statement.given(store, rows) for statement, rows in writes])
 
 
 def insert_rows(

@@ -38,6 +38,13 @@ SORTS_BY_BYTES = "SELECT 'a' > 'B'"
 TEMPORARY = "pg_temp"
 """The schema of a connection's own tables."""
 
+NEVER = ("seqscan", "hashjoin", "mergejoin")
+"""Ways to read a whole table, which a batch never wants.
+
+PostgreSQL would choose them for a table that it believes to be small, and keep to them until it looks again: of a new
+month's requests, for the first minute. Where there is no other way it takes them still.
+"""
+
 T = TypeVar("T")
 
 
@@ -60,7 +67,8 @@ def postgresql_engine(url: URL) -> Engine:
             "options": (
                 f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS} -c timezone=UTC "
-                f"-c random_page_cost={RANDOM_PAGE_COST}"
+                f"-c random_page_cost={RANDOM_PAGE_COST} "
+                + " ".join(f"-c enable_{way}=off" for way in NEVER)
             ),
             "application_name": "tarazu",
         },
@@ -73,8 +81,10 @@ def postgresql_engine(url: URL) -> Engine:
 
 
 def allow_long_statements(connection: Connection) -> None:
-    """Let this connection's statements read for long."""
+    """Let this connection's statements read for long, and whole tables."""
     with connection.begin():
+        for way in NEVER:
+            connection.exec_driver_sql(f"SET enable_{way} = on")
         connection.exec_driver_sql(f"SET statement_timeout = {LONG_STATEMENT_TIMEOUT_MS}")
         connection.exec_driver_sql(f"SET work_mem = {LONG_STATEMENT_MEMORY_KIB}")
     connection.connection.dbapi_connection.statement_timeout_ms = LONG_STATEMENT_TIMEOUT_MS  # type: ignore[union-attr]  # is ours

@@ -10,6 +10,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.prepared import driver_errors
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
 BUSY_TIMEOUT_MS = 5_000
@@ -101,11 +102,14 @@ def _use_wal(cursor: Any) -> None:
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     synchronous = "NORMAL" if options.get(RELAXED) else "FULL"
-    if connection.info.get("synchronous") != synchronous:
-        connection.exec_driver_sql(f"PRAGMA synchronous = {synchronous}")
-        connection.info["synchronous"] = synchronous
-    # A writer takes the lock at once: what it reads cannot change before it writes.
-    connection.exec_driver_sql("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
+    cursor = connection.connection.cursor()
+    with driver_errors(connection):
+        if connection.info.get("synchronous") != synchronous:
+            cursor.execute(f"PRAGMA synchronous = {synchronous}")
+            connection.info["synchronous"] = synchronous
+        # A writer takes the lock at once: what it reads cannot change before it writes.
+        cursor.execute("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
+    cursor.close()
 
 
 def _commit(connection: Connection) -> None:
