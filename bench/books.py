@@ -22,7 +22,7 @@ from tarazu.service.identifiers import TIME_DIGITS
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import upgrade
 from tarazu.store.partitions import prepare_partitions
-from tarazu.store.postgresql import LONG_STATEMENT_TIMEOUT_MS
+from tarazu.store.postgresql import LONG_STATEMENT_TIMEOUT_MS, WHOLE_TABLE_WAYS
 from tarazu.store.rows import account_row, key_row
 from tarazu.store.schema import accounts, keys
 
@@ -100,8 +100,10 @@ def fill(engine: Engine, size: Size) -> None:
 
 
 def take_your_time(connection: Connection) -> None:
-    """Let this PostgreSQL connection's statements run as long as they take: on the server, and here."""
+    """Let this PostgreSQL connection's statements read whole tables, as long as that takes on the server and here."""
     connection.exec_driver_sql("SET statement_timeout = 0")
+    for way in WHOLE_TABLE_WAYS:
+        connection.exec_driver_sql(f"SET enable_{way} = on")
     connection.connection.dbapi_connection.statement_timeout_ms = LONG_STATEMENT_TIMEOUT_MS  # type: ignore[union-attr]  # is ours
 
 

@@ -38,11 +38,11 @@ SORTS_BY_BYTES = "SELECT 'a' > 'B'"
 TEMPORARY = "pg_temp"
 """The schema of a connection's own tables."""
 
-NEVER = ("seqscan", "hashjoin", "mergejoin")
-"""Ways to read a whole table, which a batch never wants.
+WHOLE_TABLE_WAYS = ("seqscan", "hashjoin", "mergejoin")
+"""How PostgreSQL reads whole tables. Only transactions that read alone may: a batch finds its rows by an index.
 
-PostgreSQL would choose them for a table that it believes to be small, and keep to them until it looks again: of a new
-month's requests, for the first minute. Where there is no other way it takes them still.
+It would choose these for a table that it believes to be small, and keep to them until it looks again: for the first
+minute of a new month's requests. Where there is no other way it takes them still.
 """
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def postgresql_engine(url: URL) -> Engine:
                 f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS} -c timezone=UTC "
                 f"-c random_page_cost={RANDOM_PAGE_COST} "
-                + " ".join(f"-c enable_{way}=off" for way in NEVER)
+                + " ".join(f"-c enable_{way}=off" for way in WHOLE_TABLE_WAYS)
             ),
             "application_name": "tarazu",
         },
@@ -81,10 +81,8 @@ def postgresql_engine(url: URL) -> Engine:
 
 
 def allow_long_statements(connection: Connection) -> None:
-    """Let this connection's statements read for long, and whole tables."""
+    """Let this connection's statements read for long."""
     with connection.begin():
-        for way in NEVER:
-            connection.exec_driver_sql(f"SET enable_{way} = on")
         connection.exec_driver_sql(f"SET statement_timeout = {LONG_STATEMENT_TIMEOUT_MS}")
         connection.exec_driver_sql(f"SET work_mem = {LONG_STATEMENT_MEMORY_KIB}")
     connection.connection.dbapi_connection.statement_timeout_ms = LONG_STATEMENT_TIMEOUT_MS  # type: ignore[union-attr]  # is ours
@@ -142,9 +140,17 @@ def _leave_values_out(context: ExceptionContext) -> None:
         wrapped.args = (f"({type(original).__name__}) {primary}",)
 
 
+_BEGIN_READING = "; ".join(
+    [
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        *(f"SET LOCAL enable_{way} = on" for way in WHOLE_TABLE_WAYS),
+    ]
+)
+
+
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     if options.get(READ_ONLY):
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        connection.exec_driver_sql(_BEGIN_READING)
     elif options.get(RELAXED):
         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
