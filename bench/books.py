@@ -163,6 +163,7 @@ def _execute(connection: Connection, statement: str, size: Size, **values: Any) 
     """
     if connection.dialect.name == "postgresql":
         take_your_time(connection)
+        connection.exec_driver_sql("SET LOCAL session_replication_role = replica")  # all references are right
     else:
         connection.exec_driver_sql("PRAGMA cache_size = -1000000")  # KiB: indexes are filled out of their order
     values |= {
