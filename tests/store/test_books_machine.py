@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from sqlalchemy import Connection
@@ -316,10 +316,5 @@ def test_any_sequence_of_batches_comes_out_as_in_the_model(
         machine = type("BooksMachine", (BooksMachine,), {"books": books})
         run_state_machine_as_test(
             seed(CHUNKS * session_seed + chunk)(machine),
-            settings=settings(
-                max_examples=RUNS // CHUNKS,
-                stateful_step_count=STEPS,
-                deadline=None,
-                suppress_health_check=[HealthCheck.too_slow],
-            ),
+            settings=settings(max_examples=RUNS // CHUNKS, stateful_step_count=STEPS),
         )
