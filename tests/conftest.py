@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("tests.support")
 
@@ -14,6 +15,10 @@ from tests.support.stores import (  # noqa: E402 - after the line above
     Store,
     postgresql_server,
 )
+
+# Property tests have no time limit of their own: a busy machine is no counterexample.
+settings.register_profile("tarazu", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("tarazu")
 
 
 @pytest.hookimpl(optionalhook=True)

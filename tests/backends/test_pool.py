@@ -397,7 +397,7 @@ def test_a_model_is_unavailable_while_all_its_backends_are_tripped() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_backends_and_clients_do_nothing_is_left_behind(data: st.DataObject) -> None:
     """Every request ends within its deadline; no place, trial or waiter stays; no bound is passed."""
     faults = st.lists(st.sampled_from([None, None, *Fault, busy(3.0), busy()]), min_size=1, max_size=6)

@@ -29,7 +29,7 @@ MEMORY_GROWTH_MAX = 32 * KIB * KIB
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
     """The PostgreSQL server behind the proxy."""
-    with restartable_server(tmp_path_factory.mktemp("server")) as server:
+    with restartable_server(tmp_path_factory.mktemp("server"), in_memory=True) as server:
         yield server
 
 

@@ -19,7 +19,7 @@ from tests.support.load import Load
 from tests.support.processes import workers
 from tests.support.service import RunningService
 
-pytestmark = pytest.mark.timeout(400)  # commands of the release open the accounts, each in a process of its own
+pytestmark = pytest.mark.timeout(400)  # up to three services are started, on a machine with other work
 
 the_release_before = pytest.mark.parametrize("revision", revisions()[-2:-1])
 on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
@@ -38,7 +38,7 @@ def test_the_release_before_goes_on_while_the_books_are_migrated(
     """No request fails under the migration or after it, and every reply is charged once."""
     with released:
         processes = workers(released)
-        load = Load(released, backend, Random(1))  # noqa: S311 - a load to be replayed
+        load = load_on(released, backend, 1)
         with load:
             load.wait_for_replies(REPLIES)
             assert updated.json("db", "upgrade") == {"before": revision, "after": HEAD}
@@ -62,7 +62,7 @@ def test_two_releases_serve_beside_each_other(
     """The new one is started beside the old one, and the old one stopped, while no request fails."""
     with ExitStack() as services:
         services.enter_context(released)
-        load = Load(released, backend, Random(2))  # noqa: S311 - as above
+        load = load_on(released, backend, 2)
         with load:
             updated.json("db", "upgrade")
             services.enter_context(updated)
@@ -82,7 +82,7 @@ def test_on_sqlite_the_new_release_migrates_at_its_start(
     released: ReleasedService, updated: RunningService, backend: ScriptedBackend
 ) -> None:
     """Stop the one, start the other: nothing else is to be done, and every reply is charged once."""
-    load = Load(released, backend, Random(3))  # noqa: S311 - as above
+    load = load_on(released, backend, 3)
     for service in (released, updated):
         load.asked = [service]
         with service:
@@ -109,7 +109,7 @@ def test_a_migration_that_has_to_wait_lets_the_others_go_first(
             tries.release()
 
     with released, ThreadPoolExecutor(1) as pool:
-        load = Load(released, backend, Random(4))  # noqa: S311 - as above
+        load = load_on(released, backend, 4)
         with load:
             with last_table_locked(released):
                 upgraded = pool.submit(migrate.upgrade, engine)
@@ -121,6 +121,12 @@ def test_a_migration_that_has_to_wait_lets_the_others_go_first(
             load.wait_for_replies(REPLIES)
     engine.dispose()
     assert_all_served(load)
+
+
+def load_on(released: ReleasedService, backend: ScriptedBackend, seed: int) -> Load:
+    """Open the accounts of a load that can be replayed."""
+    with released.commands_in_one_process():
+        return Load(released, backend, Random(seed))  # noqa: S311 - as it says
 
 
 def assert_all_served(load: Load) -> None:

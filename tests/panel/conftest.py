@@ -1,20 +1,15 @@
 """What the tests of the panel share.
 
-A module that asks a service runs twice, with the books in SQLite and in PostgreSQL. Property tests have no time limit
-of their own: a busy machine is no counterexample.
+A module that asks a service runs twice, with the books in SQLite and in PostgreSQL.
 """
 
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.support.backend import ScriptedBackend
 from tests.support.service import RunningService, checked
 from tests.support.stores import Store
-
-settings.register_profile("tarazu", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("tarazu")
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection
 from dataclasses import astuple, replace
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from sqlalchemy import Connection
@@ -31,7 +30,7 @@ from tarazu.store.topups import insert_topup
 from tests.support.books import Books, empty_books, make_adjustment, make_topup, open_books
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_tables import AccountRow, KeyRow, month_start_ms, reply_of
-from tests.support.stores import Store
+from tests.support.stores import Store, folder_in_memory
 from tests.support.values import (
     DAY_MS,
     MINUTE_MS,
@@ -67,11 +66,12 @@ KEPT_QUERY = "SELECT request_id, account_id, key, fingerprint, created_at_ms, re
 USAGE_QUERY = (
     "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens FROM daily_usage"
 )
-RUNS = 2_000
+RUNS = 1_000
 """On each kind of database."""
 CHUNKS = 10
 """Tests that share the runs, so that several processes can."""
-STEPS = 8
+STEPS = 16
+"""Batches of a run: many, since to empty and audit the books takes as long as several."""
 SHRINKING_MAX_S = 600
 """A failure is shown as the shortest sequence that still fails; finding that takes a while."""
 
@@ -307,19 +307,14 @@ def _outcome(answer: Any) -> Any:
 @pytest.mark.timeout(SHRINKING_MAX_S)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_any_sequence_of_batches_comes_out_as_in_the_model(
-    chunk: int, store: Store, tmp_path: Path, request: pytest.FixtureRequest
+    chunk: int, store: Store, request: pytest.FixtureRequest
 ) -> None:
     """Credits, windows, states, usage and answers are exact, whatever comes together and wherever the clock goes."""
     # Other runs in every chunk, and every time; the same ones again with pytest's -p randomly_seed.
     session_seed = request.config.getoption("randomly_seed", 0)
-    with open_books(store, tmp_path, CATALOGUE) as books:
+    with folder_in_memory() as folder, open_books(store, folder, CATALOGUE) as books:
         machine = type("BooksMachine", (BooksMachine,), {"books": books})
         run_state_machine_as_test(
             seed(CHUNKS * session_seed + chunk)(machine),
-            settings=settings(
-                max_examples=RUNS // CHUNKS,
-                stateful_step_count=STEPS,
-                deadline=None,
-                suppress_health_check=[HealthCheck.too_slow],
-            ),
+            settings=settings(max_examples=RUNS // CHUNKS, stateful_step_count=STEPS),
         )

@@ -1,4 +1,7 @@
-"""For each error of the specification's table, a call that meets it; for tests with clients that others wrote."""
+"""For each error of the specification's table, a call that meets it; for tests with clients that others wrote.
+
+The service's clock must stand still: a client takes a while to start, and a full minute would be over.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +11,6 @@ from msgspec import Struct
 from tarazu.domain.accounts import AccountStatus
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import RunningService
-from tests.support.windows import wait_for_room_in_minute
 
 HELLO = ({"role": "user", "content": "Hello"},)
 
@@ -71,7 +73,6 @@ def _no_messages(service: RunningService, _backend: ScriptedBackend) -> Call:
 
 def _too_many(service: RunningService, _backend: ScriptedBackend) -> Call:
     customer = service.customer(plan="narrow")
-    wait_for_room_in_minute(20)  # the client's process takes a while to start
     for _ in range(3):
         service.chat(customer)
     return Call(api_key=customer.secret)

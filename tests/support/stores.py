@@ -166,6 +166,13 @@ def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[Res
             server.cleanup()
 
 
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """Make a folder, gone afterwards, whose files are in the machine's memory, where that has room: no sync is slow."""
+    with TemporaryDirectory(prefix="tarazu-", dir=_memory()) as name:
+        yield Path(name)
+
+
 def _memory() -> Path | None:
     """Answer with a folder whose files are in memory, if there is one with room."""
     with suppress(OSError):

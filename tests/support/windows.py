@@ -44,12 +44,5 @@ def within_one_minute(scenario: Callable[[], T]) -> T:
     raise AssertionError("The scenario takes longer than a minute.")
 
 
-def wait_for_room_in_minute(seconds: int) -> None:
-    """Begin a minute anew where the present one has fewer seconds left."""
-    left_s = SECONDS_PER_MINUTE - time.time() % SECONDS_PER_MINUTE
-    if left_s < seconds:
-        time.sleep(left_s)
-
-
 def _minute() -> int:
     return time.time_ns() // (SECONDS_PER_MINUTE * 1_000_000_000)
