@@ -1,5 +1,6 @@
 """What holds for every test, how they are shared out, and the databases that they share."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +14,19 @@ from tests.support.stores import (  # noqa: E402 - after the line above
     PostgresqlStore,
     SqliteStore,
     Store,
+    memory_with_room,
     postgresql_server,
 )
 
 # Property tests have no time limit of their own: a busy machine is no counterexample.
 settings.register_profile("tarazu", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("tarazu")
+
+
+def pytest_configure() -> None:
+    """Keep the folders of tests in memory, where there is room: books need no disk here. `--basetemp` overrides."""
+    if (memory := memory_with_room()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 @pytest.hookimpl(optionalhook=True)

