@@ -30,6 +30,12 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Run the tests in one process more than there are cores: some tests wait for time-outs."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share the tests out by file and kind of database, the longest first."""
     from tests.support.sharing import LongestFirst  # noqa: PLC0415 - xdist may be switched off

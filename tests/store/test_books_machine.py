@@ -66,12 +66,11 @@ KEPT_QUERY = "SELECT request_id, account_id, key, fingerprint, created_at_ms, re
 USAGE_QUERY = (
     "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens FROM daily_usage"
 )
-RUNS = 1_000
+RUNS = 2_000
 """On each kind of database."""
 CHUNKS = 10
 """Tests that share the runs, so that several processes can."""
-STEPS = 16
-"""Batches of a run: many, since to empty and audit the books takes as long as several."""
+STEPS = 8
 SHRINKING_MAX_S = 600
 """A failure is shown as the shortest sequence that still fails; finding that takes a while."""
 
