@@ -25,13 +25,13 @@ from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import fsyncs_s, machine
 from bench.peers import nginx, wrk
 from bench.peers.contender import REPLY, Contender
-from bench.peers.contenders import CONTENDERS, missing
+from bench.peers.contenders import CONTENDERS, OTHERS, missing
 from bench.peers.process_tree import OTHER_CORE, cpu_s, memory_bytes, on_cores, starting_on
 from bench.peers.report import Result, report
 
 FIRST_ANSWER_TIMEOUT_S = 60
 POLL_S = 0.01
-ANSWERS_EACH, LONGEST_S = 3, 30
+WARM_UP_ANSWERS_EACH, ANSWERS_EACH, LONGEST_S = 2, 3, 30
 """A cell is as long as every connection needs for so many answers, by the rate of a lone one, within the bound."""
 HEADERS = {"Content-Type": "application/json"}
 
@@ -65,7 +65,7 @@ def measure(names: Sequence[str], size: Size, folder: Path) -> str:
                 with CONTENDERS[name](at, backend.address) as contender:
                     _first_answer(contender)
                     results[name].start_s.append(time.monotonic() - began_s)
-                    _measure(contender, results[name], size, at)
+                    _measure(contender, results[name], size, at, may_stop=name in OTHERS)
     return report(results, fsync_s, [machine(), f"nginx {nginx.version()}", wrk.version()])
 
 
@@ -94,7 +94,8 @@ def _ask(address: str, path: str, contender: Contender) -> tuple[int, str]:
         connection.close()
 
 
-def _measure(contender: Contender, result: Result, size: Size, folder: Path) -> None:
+def _measure(contender: Contender, result: Result, size: Size, folder: Path, *, may_stop: bool) -> None:
+    """Ask over more and more connections, until it stops answering well if it may, and is an error if it may not."""
     script = folder / "post.lua"
     wrk.write_script(script, {**HEADERS, **contender.headers}, contender.body)
     result.does = contender.does
@@ -103,11 +104,19 @@ def _measure(contender: Contender, result: Result, size: Size, folder: Path) -> 
     for connections in size.connections:
         asked = min(connections, contender.most_connections or connections)
         round_s = math.ceil(answer_s * asked)
-        warm_up_s, seconds = max(size.warm_up_s, round_s), max(size.seconds, ANSWERS_EACH * round_s)
-        with on_cores({OTHER_CORE}):
-            warm_up = wrk.drive(contender.url, script, connections=asked, seconds=min(warm_up_s, LONGEST_S))
-            before_s = cpu_s(contender.pid)
-            load = wrk.drive(contender.url, script, connections=asked, seconds=min(seconds, LONGEST_S))
+        warm_up_s = max(size.warm_up_s, WARM_UP_ANSWERS_EACH * round_s)
+        seconds = max(size.seconds, ANSWERS_EACH * round_s)
+        try:
+            with on_cores({OTHER_CORE}):
+                warm_up = wrk.drive(contender.url, script, connections=asked, seconds=min(warm_up_s, LONGEST_S))
+                before_s = cpu_s(contender.pid)
+                load = wrk.drive(contender.url, script, connections=asked, seconds=min(seconds, LONGEST_S))
+        except wrk.LoadError as error:
+            if not may_stop:
+                raise
+            progress.print(f"    does not answer well over {asked} connections any more: {error}")
+            result.stopped_at.append(connections)
+            break
         answered += warm_up.requests + load.requests
         answer_s = answer_s or 1 / load.per_second
         result.loads.setdefault(connections, []).append(load)

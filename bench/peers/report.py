@@ -1,6 +1,6 @@
 """The figures of a run as people read them: tables, and how far Tarazu is from the yardstick and from the others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -22,20 +22,23 @@ class Result(Struct):
     """Of the processor, for one request."""
     memory_bytes: int = 0
     start_s: list[float] = []
+    stopped_at: list[int] = []
+    """The connections over which a request failed, or none was answered; it was asked nothing more in that round."""
 
-    def per_second(self, connections: int) -> float:
-        """Requests a second, the median of the rounds."""
-        return median(load.per_second for load in self.loads[connections])
+    def per_second(self, connections: int) -> float | None:
+        """Requests a second, the median of the rounds; None where it has answered in none."""
+        return _median([load.per_second for load in self.loads.get(connections, [])])
 
 
 def report(results: Mapping[str, Result], fsync_s: Sequence[float], versions: Sequence[str]) -> str:
     """Write all of it as Markdown."""
-    connections = sorted(next(iter(results.values())).loads)
+    connections = sorted(results[NGINX].loads)
     p50_ms, p99_ms = (percentile(fsync_s, percent) * 1_000 for percent in (50, 99))
     parts = [
         _rates(results, connections),
         _latencies(results, connections),
         _ratios(results, connections),
+        *_stops(results),
         _duties(results),
         f"fdatasync of one block on the disk of the books, in the same run: p50 {p50_ms:.2f} ms, p99 {p99_ms:.2f} ms.",
         f"Measured with {'; '.join(versions)}.",
@@ -52,13 +55,12 @@ def _rates(results: Mapping[str, Result], connections: Sequence[int]) -> str:
         "memory, MiB",
         "start, s",
     ]
-    yardstick = results[NGINX].per_second(COMPARED)
     rows = [
         [
             name,
-            f"{result.per_second(COMPARED) / yardstick:.3f}",
-            *(f"{result.per_second(each):,.0f}" for each in connections),
-            f"{median(result.cpu_us[COMPARED]):,.0f}",
+            _figure(_ratio(results, name, NGINX, COMPARED), 3),
+            *(_figure(result.per_second(each), 0) for each in connections),
+            _figure(_median(result.cpu_us.get(COMPARED, [])), 0),
             f"{result.memory_bytes / MIB:,.0f}",
             f"{median(result.start_s):.2f}",
         ]
@@ -74,9 +76,9 @@ def _latencies(results: Mapping[str, Result], connections: Sequence[int]) -> str
             name,
             "",
             *(
-                f"{median(load.p50_ms for load in result.loads[each]):,.2f} / "
-                f"{median(load.p99_ms for load in result.loads[each]):,.2f}"
-                for each in connections
+                f"{_figure(_median([load.p50_ms for load in loads]), 2)} / "
+                f"{_figure(_median([load.p99_ms for load in loads]), 2)}"
+                for loads in (result.loads.get(each, []) for each in connections)
             ),
         ]
         for name, result in results.items()
@@ -89,15 +91,31 @@ def _ratios(results: Mapping[str, Result], connections: Sequence[int]) -> str:
     others = [name for name in OTHERS if name in results]
     head = ["times as many requests", "", *(f"{each} conn." for each in connections)]
     rows = [
-        [f"{mine} : {other}", "", *(f"{_ratio(results, mine, other, each):,.1f}" for each in connections)]
+        [f"{mine} : {other}", "", *(_figure(_ratio(results, mine, other, each), 1) for each in connections)]
         for mine in ours
         for other in others
     ]
     return table(head, rows) if rows else "No other was measured."
 
 
-def _ratio(results: Mapping[str, Result], mine: str, other: str, connections: int) -> float:
-    return results[mine].per_second(connections) / results[other].per_second(connections)
+def _ratio(results: Mapping[str, Result], mine: str, other: str, connections: int) -> float | None:
+    one, another = results[mine].per_second(connections), results[other].per_second(connections)
+    return None if one is None or another is None else one / another
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _stops(results: Mapping[str, Result]) -> Iterator[str]:
+    for name, result in results.items():
+        if result.stopped_at:
+            over = " and ".join(map(str, result.stopped_at))
+            yield f"{name} stopped answering well in {len(result.stopped_at)} of the rounds: over {over} connections."
 
 
 def _duties(results: Mapping[str, Result]) -> str:

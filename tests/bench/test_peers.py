@@ -107,6 +107,17 @@ def test_the_report_compares_medians_at_64_connections() -> None:
     assert "Portkey" not in text
 
 
+def test_the_report_says_who_stopped_answering_and_gives_it_no_figures() -> None:
+    """The others were measured, and stay."""
+    loads = {64: [wrk.Load(requests=100, per_second=4_000, p50_ms=1.0, p99_ms=2.0)]}
+    stopped = Result("nothing", start_s=[0.5], stopped_at=[64])
+    results = {name: Result("something", loads, {64: [500.0]}, start_s=[0.5]) for name in (NGINX, SQLITE)}
+    text = report({**results, LITELLM: stopped}, [0.001], ["this machine"])
+    assert "| LiteLLM | - | - | - | 0 | 0.50 |" in text
+    assert f"| {SQLITE} : LiteLLM |  | - |" in text
+    assert "LiteLLM stopped answering well in 1 of the rounds: over 64 connections." in text
+
+
 def test_what_is_missing_is_named_with_the_way_to_have_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Before anything is started."""
     monkeypatch.setitem(PROGRAMS, LITELLM, tmp_path / "litellm")
