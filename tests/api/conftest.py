@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.backend import ScriptedBackend
 from tests.support.service import CATALOGUE, RunningService, checked
-from tests.support.set_clock import NOON, SetClock
+from tests.support.set_clock import NOON, SetClock, service_by
 from tests.support.stores import Store
 
 
@@ -56,6 +56,21 @@ def service(
 def clock(tmp_path_factory: pytest.TempPathFactory) -> SetClock:
     """The time of the module's service, in a module that runs it by this clock."""
     return SetClock(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture(scope="module")
+def service_by_clock(
+    store: Store,
+    module_backend: ScriptedBackend,
+    catalogue: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    clock: SetClock,
+) -> Iterator[RunningService]:
+    """A running service that tells the time by `clock`, for a module whose `service` it is."""
+    folder = tmp_path_factory.mktemp("service")
+    url = store.new_books(folder)
+    with service_by(clock, folder, module_backend.url, catalogue=catalogue, database_url=url) as running:
+        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ Retries that race with the first are in test_races.
 """
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -38,13 +37,9 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
-def service(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
+def service(service_by_clock: RunningService) -> RunningService:
     """A running service that tells the time by the test's clock; at the end its books must balance."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
-        yield running
+    return service_by_clock
 
 
 def ask(service: RunningService, customer: Customer, body: bytes = BODY, key: str = KEY) -> Answer:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
@@ -17,8 +16,7 @@ from tests.support.odd_keys import key_with_another_secret, mistyped, unknown_ke
 from tests.support.processes import books_being_written
 from tests.support.rows import rows
 from tests.support.service import BACKEND_KEY, MODELS, USAGE, Customer, RunningService
-from tests.support.set_clock import SetClock, service_by
-from tests.support.stores import Store
+from tests.support.set_clock import SetClock
 from tests.support.written import written
 
 SHAPE = re.compile(r"trz_([0-9A-Za-z]{12})([0-9A-Za-z]{32})([0-9A-Za-z]{6})")
@@ -30,13 +28,9 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
-def service(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
+def service(service_by_clock: RunningService) -> RunningService:
     """A running service that tells the time by the test's clock."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
-        yield running
+    return service_by_clock
 
 
 # The shape

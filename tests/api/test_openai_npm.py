@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 from tests.support.backend import ScriptedBackend, replies
 from tests.support.refusals import SCENARIOS, Call, Scenario, met
 from tests.support.service import RunningService
-from tests.support.set_clock import SetClock, service_by
-from tests.support.stores import Store
 
 CLIENT = Path(__file__).parents[1] / "npm/client.mjs"
 TIMEOUT_S = 60
@@ -33,13 +30,9 @@ TYPES = {
 
 
 @pytest.fixture(scope="module")
-def service(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
+def service(service_by_clock: RunningService) -> RunningService:
     """A running service whose minute does not turn while a client starts."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
-        yield running
+    return service_by_clock
 
 
 def _run(service: RunningService, act: str, call: Call) -> Any:

@@ -8,8 +8,6 @@ import pytest
 from tests.support.backend import ScriptedBackend, replies
 from tests.support.refusals import SCENARIOS, Scenario, met
 from tests.support.service import RunningService
-from tests.support.set_clock import SetClock, service_by
-from tests.support.stores import Store
 
 TYPES: dict[int, type[openai.APIStatusError]] = {
     400: openai.BadRequestError,
@@ -27,13 +25,9 @@ TYPES: dict[int, type[openai.APIStatusError]] = {
 
 
 @pytest.fixture(scope="module")
-def service(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
+def service(service_by_clock: RunningService) -> RunningService:
     """A running service whose minute does not turn while a client starts."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
-        yield running
+    return service_by_clock
 
 
 def _client(service: RunningService, api_key: str | None) -> openai.OpenAI:

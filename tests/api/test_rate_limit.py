@@ -1,6 +1,5 @@
 """Minute windows over HTTP: exact, shared by an account's keys, and never given twice."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
 from tests.support.odd_keys import mistyped
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, USAGE, Answer, Customer, RunningService
-from tests.support.set_clock import SetClock, service_by
-from tests.support.stores import Store
+from tests.support.set_clock import SetClock
 from tests.support.windows import Places, places
 
 WITH_SMALL_LIMITS = CATALOGUE.replace("requests_per_minute = 500\n", "requests_per_minute = 2\n") + (
@@ -27,15 +25,15 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
-def service(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
+def catalogue() -> str:
+    """Plans and keys of small limits."""
+    return WITH_SMALL_LIMITS
+
+
+@pytest.fixture(scope="module")
+def service(service_by_clock: RunningService) -> RunningService:
     """A running service whose minutes turn when the test says so."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(
-        clock, folder, module_backend.url, catalogue=WITH_SMALL_LIMITS, database_url=store.new_books(folder)
-    ) as running:
-        yield running
+    return service_by_clock
 
 
 @rows("decisions.rate_limit.1", "decisions.rate_limit.3", "spec.codes.rate_limit_exceeded", "spec.codes.rule_1")

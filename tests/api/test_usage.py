@@ -1,6 +1,5 @@
 """GET /usage over HTTP: every member, as the books stand now, for the key that asks."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -10,8 +9,7 @@ from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend
 from tests.support.rows import rows
 from tests.support.service import USAGE, Customer, RunningService
-from tests.support.set_clock import SetClock, service_by
-from tests.support.stores import Store
+from tests.support.set_clock import SetClock
 
 FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 
@@ -19,13 +17,9 @@ pytestmark = pytest.mark.usefixtures("noon")
 
 
 @pytest.fixture(scope="module")
-def service(
-    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory, clock: SetClock
-) -> Iterator[RunningService]:
+def service(service_by_clock: RunningService) -> RunningService:
     """A running service that tells the time by the test's clock."""
-    folder = tmp_path_factory.mktemp("service")
-    with service_by(clock, folder, module_backend.url, database_url=store.new_books(folder)) as running:
-        yield running
+    return service_by_clock
 
 
 @rows(

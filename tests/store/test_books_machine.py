@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import astuple, replace
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -30,7 +31,7 @@ from tarazu.store.topups import insert_topup
 from tests.support.books import Books, empty_books, make_adjustment, make_topup, open_books
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_tables import AccountRow, KeyRow, month_start_ms, reply_of
-from tests.support.stores import Store, folder_in_memory
+from tests.support.stores import Store
 from tests.support.values import (
     DAY_MS,
     MINUTE_MS,
@@ -306,12 +307,12 @@ def _outcome(answer: Any) -> Any:
 @pytest.mark.timeout(SHRINKING_MAX_S)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_any_sequence_of_batches_comes_out_as_in_the_model(
-    chunk: int, store: Store, request: pytest.FixtureRequest
+    chunk: int, store: Store, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Credits, windows, states, usage and answers are exact, whatever comes together and wherever the clock goes."""
     # Other runs in every chunk, and every time; the same ones again with pytest's -p randomly_seed.
     session_seed = request.config.getoption("randomly_seed", 0)
-    with folder_in_memory() as folder, open_books(store, folder, CATALOGUE) as books:
+    with open_books(store, tmp_path, CATALOGUE) as books:
         machine = type("BooksMachine", (BooksMachine,), {"books": books})
         run_state_machine_as_test(
             seed(CHUNKS * session_seed + chunk)(machine),

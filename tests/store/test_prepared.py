@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 from tarazu.store.among import among
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
-from tarazu.store.prepared import Prepared
+from tarazu.store.prepared import Prepared, write_together
 from tests.support.books import Books, postgresql_only
 from tests.support.statements import seen
 
@@ -47,6 +47,7 @@ FEW_THINGS = (
     .where(things.c.id != "100 % :b ?")
     .order_by(things.c.id)
 )
+INSERT = Prepared(insert(things), ("id", "number"))
 VALUES = {"ids": ["100 % :a ?", "b", "c", "d"], "least": 0}
 
 
@@ -69,11 +70,12 @@ def test_it_reads_what_the_statement_reads(connection: Connection) -> None:
 def test_it_writes_row_after_row(connection: Connection) -> None:
     """The columns are those that it was told; bytes are bytes; it tells how many rows there were to change."""
     new = [{"id": f"new {place}", "number": place, "content": bytes([place])} for place in range(5)]
-    Prepared(insert(things), ("id", "number", "content")).write(connection, new)
+    insert_whole = Prepared(insert(things), ("id", "number", "content"))
     renumber = Prepared(update_of(things).where(things.c.id == bindparam("of_id")), ("of_id", "number"))
-    changed = renumber.write(connection, [{"of_id": f"new {place}", "number": 9} for place in (1, 3, 7)])
+    renumbered = [{"of_id": f"new {place}", "number": 9} for place in (1, 3, 7)]
+    inserted, changed = write_together(connection, [(insert_whole, new), (renumber, renumbered)])
     stored = connection.execute(select(things).where(things.c.id.like("new %")).order_by(things.c.id))
-    assert changed == 2
+    assert (inserted, changed) == (5, 2)
     assert [(row.number, row.content) for row in stored] == [
         (9 if place in (1, 3) else place, bytes([place])) for place in range(5)
     ]
@@ -91,14 +93,25 @@ def test_its_text_is_made_once(books: Books, connection: Connection) -> None:
 def test_a_broken_rule_is_the_error_that_it_always_is(connection: Connection) -> None:
     """A driver's own error would pass by all who tell the database's failures from ours."""
     with pytest.raises(IntegrityError), connection.begin_nested():
-        Prepared(insert(things), ("id", "number")).write(connection, [{"id": "b", "number": 1}])
+        write_together(connection, [(INSERT, [{"id": "b", "number": 1}])])
 
 
 def test_an_error_carries_no_values(connection: Connection) -> None:
     """PostgreSQL quotes the row, and an error's text may reach a log."""
     with pytest.raises(IntegrityError) as raised, connection.begin_nested():
-        Prepared(insert(things), ("id", "number")).write(connection, [{"id": ROWS[0]["id"], "number": 1}])
+        write_together(connection, [(INSERT, [{"id": ROWS[0]["id"], "number": 1}])])
     assert "100 %" not in str(raised.value) + repr(raised.value.orig)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_of_several_statements_the_one_that_breaks_is_the_error(connection: Connection, place: int) -> None:
+    """Wherever it stands among those of one message, which has no effect then; and the transaction goes on."""
+    writes = [(INSERT, [{"id": f"new {number}", "number": 1}]) for number in range(3)]
+    writes[place] = (INSERT, [{"id": ROWS[0]["id"], "number": 1}])
+    with pytest.raises(IntegrityError) as raised, connection.begin_nested():
+        write_together(connection, writes)
+    assert "100 %" not in str(raised.value) + repr(raised.value.orig)
+    assert connection.execute(select(func.count()).select_from(things)).scalar_one() == len(ROWS)
 
 
 @postgresql_only

@@ -162,7 +162,7 @@ class _Page:
         return True
 
     def store(self) -> None:
-        writes = [*self._changes_of_callers()]
+        writes = list(self._changes_of_callers())
         if self._new_holds:
             writes.append((_STORE_HOLDS, [hold_row(hold) for hold in self._new_holds]))
         if self._ended:

@@ -44,6 +44,12 @@ WHOLE_TABLE_WAYS = ("seqscan", "hashjoin", "mergejoin")
 It would choose these for a table that it believes to be small, and keep to them until it looks again: for the first
 minute of a new month's requests. Where there is no other way it takes them still.
 """
+_BEGIN_READING = "; ".join(
+    [
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        *(f"SET LOCAL enable_{way} = on" for way in WHOLE_TABLE_WAYS),
+    ]
+)
 
 T = TypeVar("T")
 
@@ -138,14 +144,6 @@ def _leave_values_out(context: ExceptionContext) -> None:
     primary = leave_values_out(original)
     if primary is not None and wrapped is not None:
         wrapped.args = (f"({type(original).__name__}) {primary}",)
-
-
-_BEGIN_READING = "; ".join(
-    [
-        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-        *(f"SET LOCAL enable_{way} = on" for way in WHOLE_TABLE_WAYS),
-    ]
-)
 
 
 def _begin(connection: Connection) -> None:

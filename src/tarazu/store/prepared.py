@@ -56,10 +56,6 @@ class Prepared:
         """Run it, and answer with all rows that it finds."""
         return read_together(connection, [(self, values)])[0]
 
-    def write(self, connection: Connection, rows: Sequence[Values]) -> int:
-        """Run it for each row, one at least, and answer with the number of rows that it has written."""
-        return write_together(connection, [(self, rows)])[0]
-
     def run(self, dialect: Dialect, cursor: Any, rows: Sequence[Values]) -> None:
         """Give it to the driver, whose errors are not translated."""
         text = self._text(dialect)
