@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from tarazu.service.worker import WORKER_NAME
+
 CORE, OTHER_CORE = 0, 1
 """Where what is measured runs, and where the model server, a database and the load do."""
 KIB = 1_024
@@ -43,8 +45,8 @@ def processes(pid: int) -> list[int]:
 
 
 def workers(pid: int) -> list[int]:
-    """List the processes that a running service has begun to serve in, by how Python begins them."""
-    return [each for each in processes(pid)[1:] if "spawn_main" in _read(Path(f"/proc/{each}/cmdline"))]
+    """List the processes that a running service has begun to serve in, by their name."""
+    return [each for each in processes(pid)[1:] if _read(Path(f"/proc/{each}/comm")) == f"{WORKER_NAME}\n"]
 
 
 def cpu_s(pid: int) -> float:

@@ -18,7 +18,7 @@ from tests.support.answers import assert_paid, credits_left, look, read_usage, s
 from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
-from tests.support.processes import has_ended, pass_deadlines, workers
+from tests.support.processes import children, has_ended, pass_deadlines, workers
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, STOP_TIMEOUT_S, USAGE, RunningService
 from tests.support.stores import Store
@@ -78,6 +78,24 @@ def test_a_stop_finishes_what_is_being_served(
         assert service.process.wait(30) == 0
         assert states_of(service, customer) == ["charged"] * IN_FLIGHT
         assert "Killing" not in service.log.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_is_heard_by_a_worker_that_is_just_starting(
+    store: Store, backend: ScriptedBackend, tmp_path: Path, number: signal.Signals
+) -> None:
+    """It is not one of the signals that its parent waits for: all ends at once, with status 0."""
+    with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
+        service.stop()
+        log = tmp_path / "short.log"
+        with log.open("wb") as lines:
+            service.process = subprocess.Popen(service.process.args, stdout=lines, stderr=lines, env=service.environ)
+        wait_until(lambda: children(service) != [], timeout_s=START_TIMEOUT_S)
+        [worker] = children(service)
+        service.process.send_signal(number)
+        assert service.process.wait(STOP_TIMEOUT_S) == 0
+        wait_until(lambda: has_ended(worker))
+        assert "Killing" not in log.read_text()
 
 
 def _listens(port: int) -> bool:

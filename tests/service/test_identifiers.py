@@ -1,6 +1,8 @@
 """Identifiers: of their form, and never twice."""
 
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from tarazu.service.identifiers import new_completion_id, new_request_id
@@ -27,3 +29,20 @@ def test_completions_of_one_instant_differ_in_what_is_random() -> None:
     first, second = new_completion_id(NOON_MS), new_completion_id(NOON_MS)
     assert (first[:18], len(first)) == (second[:18], 32)
     assert first != second
+
+
+FORKING = """
+import os
+from tarazu.service.identifiers import new_request_id
+
+new_request_id()
+if os.fork():
+    os.wait()
+print(new_request_id(), flush=True)
+"""
+
+
+def test_a_forked_process_makes_others() -> None:
+    """It forgets the random bytes that its parent has kept."""
+    made = subprocess.run([sys.executable, "-c", FORKING], check=True, capture_output=True, text=True).stdout.split()
+    assert len(set(made)) == 2

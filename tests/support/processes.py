@@ -10,30 +10,37 @@ from pathlib import Path
 
 from sqlalchemy import NullPool, create_engine, text
 
+from tarazu.service.worker import WORKER_NAME
 from tarazu.store.engine import transaction
 from tarazu.store.schema import metadata
 from tests.support.service import RunningService
 
 KIB = 1024
+WORKER = f"{WORKER_NAME}\n".encode()
 
 
 def workers(service: RunningService) -> list[int]:
     """List the process ids of the workers; none once the service has ended."""
-    return _children(service, b"spawn_main")
+    return [child for child in children(service) if _is_worker(child)]
+
+
+def _is_worker(child: int) -> bool:
+    """Tell a worker by its name, or one of a release that had no name for it by how Python begins it."""
+    proc = Path(f"/proc/{child}")
+    return _read(proc / "comm") == WORKER or b"spawn_main" in _read(proc / "cmdline")
 
 
 def local_models(service: RunningService) -> list[int]:
     """List the process ids of the local models."""
-    return _children(service, b"local_server")
+    return [child for child in children(service) if b"local_server" in _read(Path(f"/proc/{child}/cmdline"))]
 
 
-def _children(service: RunningService, command: bytes) -> list[int]:
-    """List the children of the main process whose command has this in it, whichever of its threads has begun them."""
+def children(service: RunningService) -> list[int]:
+    """List the children of the main process, whichever of its threads has begun them."""
     if service.process.poll() is not None:
         return []
     tasks = Path(f"/proc/{service.process.pid}/task").iterdir()
-    children = [child for task in tasks for child in _read(task / "children").split()]
-    return [int(child) for child in children if command in _read(Path(f"/proc/{child.decode()}/cmdline"))]
+    return [int(child) for task in tasks for child in _read(task / "children").split()]
 
 
 def _read(path: Path) -> bytes:

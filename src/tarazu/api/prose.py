@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 from msgspec import Struct
 
-# Raw HTML in a text stays text.
-_commonmark = MarkdownIt("commonmark", {"html": False}).enable("table")
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _ROLES = {"table_open": "table", "tr_open": "row", "th_open": "columnheader", "td_open": "cell"}
 
@@ -24,14 +25,15 @@ class Section(Struct, frozen=True):
 
 def block(text: str) -> Markup:
     """Render paragraphs, lists, tables and code."""
-    tokens = _commonmark.parse(text)
+    commonmark = _commonmark()
+    tokens = commonmark.parse(text)
     _label_cells(tokens)
-    return Markup(_commonmark.renderer.render(tokens, _commonmark.options, {}))  # noqa: S704 - the renderer escapes
+    return Markup(commonmark.renderer.render(tokens, commonmark.options, {}))  # noqa: S704 - the renderer escapes
 
 
 def inline(text: str) -> Markup:
     """Render one line, without a paragraph around it."""
-    return Markup(_commonmark.renderInline(text))  # noqa: S704 - the renderer escapes
+    return Markup(_commonmark().renderInline(text))  # noqa: S704 - the renderer escapes
 
 
 def sections(text: str) -> tuple[Markup, tuple[Section, ...]]:
@@ -46,17 +48,24 @@ def slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def _code(_renderer: object, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
+@cache
+def _commonmark() -> "MarkdownIt":
+    """Make the reader of CommonMark, for which raw HTML in a text stays text."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - a worker that is asked for no page starts without it
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    reader.add_render_rule("fence", _code)
+    return reader
+
+
+def _code(_renderer: object, tokens: "Sequence[Token]", index: int, _options: object, _env: object) -> str:
     """Render a block of code that can be scrolled with the keyboard too."""
     return Markup('<pre tabindex="0" role="group" aria-label="Code"><code>{}</code></pre>\n').format(
         tokens[index].content
     )
 
 
-_commonmark.add_render_rule("fence", _code)
-
-
-def _label_cells(tokens: list[Token]) -> None:
+def _label_cells(tokens: "list[Token]") -> None:
     """Give every cell its column's title, which stands beside it where there is no room for columns.
 
     The roles keep a table a table for screen readers when the style sheet lays its rows out as blocks.

@@ -89,5 +89,11 @@ class _RandomBytes:
             taken, self._kept = self._kept[:count], self._kept[count:]
             return taken
 
+    def forget(self) -> None:
+        """Keep nothing: a forked process has what its parent, and each that it forks, would take as well."""
+        self._lock = Lock()
+        self._kept = b""
+
 
 _random_bytes = _RandomBytes()
+os.register_at_fork(after_in_child=_random_bytes.forget)

@@ -5,8 +5,6 @@ import gc
 import http.client
 import math
 import multiprocessing
-import os
-import signal
 import socket
 import threading
 import time
@@ -32,8 +30,9 @@ from tarazu.service.logs import configure_logs
 from tarazu.service.pools import local_paths
 from tarazu.service.reloading import Reloader
 from tarazu.service.running import Setup
+from tarazu.service.worker import become_worker, signals_held
 
-APPLICATION = "tarazu.application:make_application"
+APPLICATION_MODULE = "tarazu.application"
 HEADERS_TIMEOUT_S = 10
 """For the head of a request, as for its body."""
 GRACE_S = 10
@@ -67,7 +66,6 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
         ServingError: the port is taken, or a local model cannot be started.
     """
     configure_logs()
-    multiprocessing.set_start_method("spawn", force=True)
     with _hold_port(server) as held, _local_models(read) as local_models, closing(Broadcast()) as broadcast:
         server = replace(server, port=held.getsockname()[1])
         setup = Setup(replace(read, server=server), clock, local_models.addresses, broadcast.channel)
@@ -75,9 +73,14 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
         reloader = Reloader(read, setup, local_models, broadcast, on_change=granian.give_time)
         granian.on_hangup = reloader.ask
         ready = threading.Thread(target=_when_ready, args=(server, local_models, on_ready), name="ready", daemon=True)
-        granian.on_startup(ready.start)
-        broadcast.start(setup)
-        reloader.start()
+
+        def begin() -> None:
+            local_models.start()
+            broadcast.start(setup)
+            reloader.start()
+            ready.start()
+
+        granian.on_workers_started = begin
         try:
             granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
         except SystemExit as exit_:
@@ -87,27 +90,31 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
 
 @contextmanager
 def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
-    """Run the local models' processes; they load while the workers start, and end after them."""
+    """Have the local models ready to be started, and end their processes afterwards."""
     try:
         local_models = LocalModels(local_paths(configuration.catalogue))
     except LocalModelError as error:
         raise ServingError(str(error)) from None
     try:
-        local_models.start()
         yield local_models
     finally:
         local_models.stop()
 
 
 class _Granian(MPServer):
-    """Granian as we run it. Its own answer to SIGHUP, new workers for old, would cut connections."""
+    """Granian as we run it. Its own answer to SIGHUP, new workers for old, would cut connections.
+
+    The first workers are forked, with all that is imported: a start takes half as long. By then there is no other
+    thread, which a fork would stop in the middle of anything. Whoever takes a dead worker's place starts afresh.
+    """
 
     on_hangup: Callable[[], None]
+    on_workers_started: Callable[[], None]
 
     def __init__(self, setup: Setup) -> None:
         configuration = setup.configuration
         super().__init__(
-            APPLICATION,
+            APPLICATION_MODULE,
             address=configuration.server.host,
             port=configuration.server.port,
             interface=Interfaces.ASGI,
@@ -132,6 +139,20 @@ class _Granian(MPServer):
         """Take note of SIGHUP."""
         self.on_hangup()
 
+    def _spawn_workers(self, spawn_target: Any, target_loader: Any) -> None:
+        import_module(APPLICATION_MODULE)
+        gc.freeze()  # what all share is not to be copied for the garbage collector's marks
+        multiprocessing.set_start_method("fork", force=True)
+        with signals_held():
+            for index in range(self.workers):
+                worker: Any = self._spawn_worker(index, spawn_target, target_loader)
+                worker.inner.start()
+                self.wrks.append(worker)
+        for worker in self.wrks:
+            worker._watch()  # noqa: SLF001 - in a thread of its own, so not before the last fork
+        multiprocessing.set_start_method("spawn", force=True)
+        self.on_workers_started()
+
 
 def _stop_timeout_s(configuration: Configuration) -> int:
     """Tell how long a worker that has been told to stop may take."""
@@ -149,12 +170,9 @@ _LOGS = {
 
 def _load(setup: Setup) -> Any:
     """Make the application; runs in each worker process."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is for the parent, which tells us what has changed
+    become_worker(_stop_timeout_s(setup.configuration))
     configure_logs()
-    stop_timeout_s = _stop_timeout_s(setup.configuration)
-    threading.Thread(target=_end_with_parent, args=(stop_timeout_s,), name="parent", daemon=True).start()
-    module, name = APPLICATION.split(":")
-    application = getattr(import_module(module), name)(setup)
+    application = import_module(APPLICATION_MODULE).make_application(setup)
     _collect_seldom()
     return application
 
@@ -167,16 +185,6 @@ def _collect_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER_OBJECTS)
-
-
-def _end_with_parent(stop_timeout_s: int) -> None:
-    """Stop this worker when the process that started it has been killed: nobody else would, and it keeps the port."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(stop_timeout_s)
-    os._exit(1)
 
 
 def _hold_port(server: ServerSettings) -> socket.socket:
