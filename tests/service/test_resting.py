@@ -39,6 +39,7 @@ class InlineLedger(Ledger):
 
     def __init__(self, books: Books) -> None:
         super().__init__(books.engine, books.catalogue, books.clock)
+        self._engine = books.engine
         self.at_s: list[float] = []
         self.is_away = False
 

@@ -77,6 +77,7 @@ class Process:
             self._release_what_is_in_doubt(waiting)
         except Death:
             self.die()
+        self._ledger._connection.close()  # so that nothing stands in the way of a power cut
         self._ledger.to_release.clear()
         transaction = Transaction(waiting=waiting, answers=answers, now_ms=now_ms, catalogue=self.catalogue)
         return transaction, self._faulty.committed

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import QueuePool, insert
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.engine import open_engine, transaction
+from tarazu.store.engine import KeptConnection, open_engine, transaction
 from tarazu.store.rows import account_row
 from tarazu.store.schema import accounts
 from tarazu.store.sqlite import LEAST_VERSION
@@ -63,6 +63,38 @@ def test_a_database_that_sorts_as_a_dictionary_does_is_refused(books: Books, mon
     with pytest.raises(BooksUnavailableError, match="LC_COLLATE 'C'"), transaction(engine):
         pass
     engine.dispose()
+
+
+def test_a_kept_connection_serves_one_transaction_after_another(books: Books) -> None:
+    """It is taken from the pool once, and what they write is there."""
+    kept = KeptConnection(books.engine)
+    with kept.transaction() as connection:
+        connection.execute(insert(accounts), account_row(make_account()))
+        first = connection.connection.dbapi_connection
+    with kept.transaction() as connection:
+        assert connection.connection.dbapi_connection is first
+    assert connections_taken(books) == 1
+    kept.close()
+    assert connections_taken(books) == 0
+    assert books.figures() == (0, 0)
+
+
+def test_a_transaction_that_fails_gives_its_connection_back(books: Books) -> None:
+    """Nothing of it is left, and the next one works."""
+    kept = KeptConnection(books.engine)
+    books.add(make_account())
+    with pytest.raises(IntegrityError), kept.transaction() as connection:
+        connection.execute(insert(accounts), account_row(make_account()))
+    assert connections_taken(books) == 0
+    with kept.transaction() as connection:
+        connection.execute(insert(accounts), account_row(make_account(id="acc_2")))
+    kept.close()
+
+
+def connections_taken(books: Books) -> int:
+    """Count the connections that the pool has given out."""
+    assert isinstance(books.engine.pool, QueuePool)
+    return books.engine.pool.checkedout()
 
 
 @sqlite_only

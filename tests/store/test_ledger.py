@@ -6,13 +6,13 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.admission import Caller
 from tarazu.domain.errors import Error, Refusal
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.engine import transaction
+from tarazu.store.engine import KeptConnection, transaction
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX
 from tests.support.books import Books, sqlite_only
@@ -200,9 +200,9 @@ async def test_an_admission_whose_commit_is_in_doubt_is_released(
     """Its caller is told that the books are unavailable; a hold that is there all the same ends before its deadline."""
 
     @contextmanager
-    def cut(engine: Engine, *, read_only: bool, relaxed: bool) -> Iterator[Connection]:
+    def cut(kept: KeptConnection, *, read_only: bool, relaxed: bool) -> Iterator[Connection]:
         monkeypatch.undo()
-        with suppress(KeyError), transaction(engine, read_only=read_only, relaxed=relaxed) as connection:
+        with suppress(KeyError), kept.transaction(read_only=read_only, relaxed=relaxed) as connection:
             yield connection
             if not happened:
                 raise KeyError
@@ -213,7 +213,7 @@ async def test_an_admission_whose_commit_is_in_doubt_is_released(
         async with paused(ledger):
             asked = [make_asked(), make_asked(model="large"), make_asked(model="unknown")]
             answers = asyncio.gather(*map(ledger.admit, asked), return_exceptions=True)
-            monkeypatch.setattr("tarazu.store.ledger.transaction", cut)
+            monkeypatch.setattr(KeptConnection, "transaction", cut)
         assert [type(answer) for answer in await answers] == [BooksUnavailableError] * 3
         await settled(ledger)
         assert books.states() == (["released"] * 2 if happened else [])

@@ -25,7 +25,7 @@ from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.batch import run_batch
-from tarazu.store.engine import transaction
+from tarazu.store.engine import KeptConnection
 from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work, needs_disk
 
 BATCH_MAX = 256
@@ -71,7 +71,7 @@ class Ledger:
 
     def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock) -> None:
         self.catalogue = catalogue
-        self._engine = engine
+        self._connection = KeptConnection(engine)
         self._clock = clock
         self._state = LedgerState.NEW
         self._is_away = False
@@ -213,6 +213,7 @@ class Ledger:
                 self._next_sweep_s = 0.0
             self._put_back = [call for call, answer in zip(calls, answers, strict=True) if isinstance(answer, Later)]
             self._deliver(calls, answers)
+        self._connection.close()
 
     def _take(self) -> list[_Call]:
         """Wait for work. Empty only when the ledger stops and nothing waits any more."""
@@ -254,8 +255,7 @@ class Ledger:
         """Run the operations as one transaction; where one breaks it, each as its own."""
         answers: list[Any] = []
         try:
-            with transaction(
-                self._engine,
+            with self._connection.transaction(
                 read_only=all(isinstance(each, Identify) for each in operations),
                 relaxed=not any(map(needs_disk, operations)),
             ) as connection:
