@@ -50,7 +50,8 @@ class Process:
         self._ledger.catalogue = catalogue
 
     def die(self) -> None:
-        """Forget everything."""
+        """Forget everything. Its connection is gone too."""
+        self._ledger._connection.close()
         self.is_alive = False
         self.queue.clear()
         self.owed.clear()
@@ -77,7 +78,6 @@ class Process:
             self._release_what_is_in_doubt(waiting)
         except Death:
             self.die()
-        self._ledger._connection.close()  # so that nothing stands in the way of a power cut
         self._ledger.to_release.clear()
         transaction = Transaction(waiting=waiting, answers=answers, now_ms=now_ms, catalogue=self.catalogue)
         return transaction, self._faulty.committed

@@ -54,9 +54,12 @@ class World:
         keys, identifiers = "os.urandom", "tarazu.service.identifiers._random_bytes"
         with patch(keys, self._random.randbytes), patch(identifiers, self._random.randbytes):
             self._begin()
-            for _ in range(self._random.randint(STEPS_MIN, STEPS_MAX)):
-                self._step()
-            self._end()
+            try:
+                for _ in range(self._random.randint(STEPS_MIN, STEPS_MAX)):
+                    self._step()
+                self._end()
+            finally:
+                self._die()
 
     def _begin(self) -> None:
         self._machine.begin()
@@ -137,10 +140,13 @@ class World:
     def _cut_power(self, _process: Process) -> None:
         if self._chance(20):
             self._machine.checkpoint()
+        self._die()
         self._note(f"POWER CUT: {self._machine.cut_power(self._random)}")
+        self._judge.power_is_back()
+
+    def _die(self) -> None:
         for process in self._processes:
             process.die()
-        self._judge.power_is_back()
 
     def _work(self, process: Process) -> None:
         if not process.is_alive:
