@@ -8,7 +8,6 @@ answers at once. All cells are measured in turn, several times over, so that wha
 After each the books are audited: a difference, or a request that is not charged once, ends the run.
 """
 
-import argparse
 import asyncio
 import os
 import time
@@ -25,6 +24,7 @@ from msgspec import Struct
 from sqlalchemy import Engine, insert
 
 from bench import asking
+from bench.arguments import parser_of
 from bench.asking import catalogue, prompt_request
 from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import Figures, fsyncs_s, machine, percentile, table
@@ -286,7 +286,7 @@ def _written(figures: Figures) -> tuple[str, str, str]:
 
 def main() -> None:
     """Measure as the arguments say; print the report, and write it where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.accounts", description=__doc__)
+    parser = parser_of("bench.accounts", __doc__)
     parser.add_argument("--quick", action="store_true", help="half a second for each cell, once")
     parser.add_argument("--output", type=Path, help="a file to write the report to")
     arguments = parser.parse_args()

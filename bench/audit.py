@@ -7,7 +7,6 @@
 The audit runs in a process of its own, so that the memory is its alone.
 """
 
-import argparse
 import shutil
 import sys
 import time
@@ -22,6 +21,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from sqlalchemy import Engine, text
 
+from bench.arguments import parser_of
 from bench.books import Size, fill, take_your_time
 from tarazu.cli.clock import system_clock
 from tarazu.service.auditing import audit_books
@@ -149,9 +149,7 @@ def break_one_row(engine: Engine, fault: Fault) -> str:
 
 def main() -> None:
     """Run the benchmark as the arguments say; the exit status is 1 when the audit is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.audit", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of("bench.audit", __doc__)
     parser.add_argument("--requests", type=int, default=10_000_000)
     parser.add_argument("--accounts", type=int, default=10_000)
     parser.add_argument("--database-url", help="an empty database; without it a SQLite file in a temporary folder")

@@ -5,7 +5,6 @@
 Other benchmarks call `fill` on books that are new and migrated. The same size gives the same books, to the last id.
 """
 
-import argparse
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -15,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, insert, text
 
+from bench.arguments import parser_of
 from tarazu.domain.accounts import Account, AccountStatus, Key, Window
 from tarazu.domain.calendar import minute_of
 from tarazu.domain.keys import ALPHABET, MintedKey, base62, mint
@@ -289,7 +289,7 @@ LIMIT :idempotency_keys
 def main() -> None:
     """Make books as the arguments say."""
     size = Size()
-    parser = argparse.ArgumentParser(prog="python -m bench.books", description=__doc__)
+    parser = parser_of("bench.books", __doc__)
     parser.add_argument("database_url")
     for name in ("requests", "accounts", "keys_per_account", "days", "holds", "idempotency_keys"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(size, name))

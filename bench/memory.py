@@ -8,7 +8,6 @@ core 0 for itself, the model server and wrk have core 1. Between two loads the p
 the books are audited.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import linear_regression
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from rich.console import Console
 
+from bench.arguments import parser_of
 from bench.asking import PLAN, catalogue, conversation
 from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import MIB, machine, table
@@ -156,7 +156,7 @@ def _mib(number: int) -> str:
 
 def main() -> None:
     """Measure as the arguments say; print the report, and write it where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
+    parser = parser_of("bench.memory", __doc__)
     parser.add_argument("--quick", action="store_true", help="100,000 requests")
     parser.add_argument("--output", type=Path, help="a file to write the report to")
     arguments = parser.parse_args()

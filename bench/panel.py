@@ -8,7 +8,6 @@ what else the machine does meets all alike. Before that each is audited: a diffe
 signs in to a service on each of them, and opens the same pages over HTTP, one after the other.
 """
 
-import argparse
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from bench import books
+from bench.arguments import parser_of
 from bench.balance import assert_balanced
 from bench.figures import machine, percentile, table
 from tarazu.domain.calendar import iso_time
@@ -168,9 +168,7 @@ def _table(
 
 def main() -> None:
     """Measure as the arguments say; print the report."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.panel", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of("bench.panel", __doc__)
     parser.add_argument("--requests", type=int, default=Size().large)
     parser.add_argument("--rounds", type=int, default=Size().rounds)
     arguments = parser.parse_args()

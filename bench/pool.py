@@ -6,7 +6,6 @@ A few seconds. Each figure is the best of several rounds, in microseconds, and a
 function call in the same round: that holds on any machine.
 """
 
-import argparse
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.arguments import parser_of
 from bench.figures import machine, table
 from tarazu.backends.members import Member, Members, Place
 from tarazu.backends.port import Reply
@@ -135,7 +135,7 @@ async def run(size: Size) -> str:
 
 def main() -> None:
     """Measure; print the report, and write it where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.pool", description=__doc__)
+    parser = parser_of("bench.pool", __doc__)
     parser.add_argument("--output", type=Path, help="a file to write the report to")
     arguments = parser.parse_args()
     report = asyncio.run(run(Size()))

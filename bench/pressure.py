@@ -8,7 +8,6 @@ a backend that takes 10 s: what memory each of them takes, and how another model
 has core 0 for itself; those who ask and the model servers have core 1. At the end the books are audited.
 """
 
-import argparse
 import asyncio
 import re
 import resource
@@ -20,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
+from bench.arguments import parser_of
 from bench.asking import PLAN, catalogue, prompt_request
 from bench.balance import assert_balanced
 from bench.figures import Figures, machine, percentile, table
@@ -233,7 +233,7 @@ def _latency(what: str, figures: Figures) -> list[str]:
 
 def main() -> None:
     """Measure; print the report, and write it where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.pressure", description=__doc__)
+    parser = parser_of("bench.pressure", __doc__)
     parser.add_argument("--output", type=Path, help="a file to write the report to")
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -7,7 +7,6 @@ All are started anew in each round and measured in turn, so that what else the m
 on core 0; nginx as the model server, PostgreSQL and wrk on core 1. After each turn Tarazu's books are audited.
 """
 
-import argparse
 import http.client
 import math
 import sys
@@ -21,6 +20,7 @@ from msgspec import Struct
 from rich.console import Console
 from sqlalchemy import Engine
 
+from bench.arguments import parser_of
 from bench.balance import BooksDifferError, assert_balanced, charged_requests
 from bench.figures import fsyncs_s, machine
 from bench.peers import nginx, wrk
@@ -136,7 +136,7 @@ def _check(engine: Engine, answered: int) -> None:
 
 def main() -> None:
     """Measure as the arguments say; print the report, and write it where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser = parser_of("bench.peers", __doc__)
     parser.add_argument("--quick", action="store_true", help="three seconds for each cell, once")
     parser.add_argument("--only", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS), metavar="NAME")
     parser.add_argument("--output", type=Path, help="a file to write the report to")

@@ -11,7 +11,6 @@ connections of its own, so that the machine is not what bounds them together. Ea
 server of its own; the cells are measured one after the other, and after each the books are audited.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +18,7 @@ from tempfile import TemporaryDirectory
 from msgspec.structs import replace
 from rich.console import Console
 
+from bench.arguments import parser_of
 from bench.figures import machine
 from bench.peers import nginx, wrk
 from bench.scale import shares
@@ -52,7 +52,7 @@ def _possible(chosen: Sequence[Cell]) -> Sequence[Cell]:
 
 def main() -> None:
     """Measure as the arguments say; print the report, and write it where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
+    parser = parser_of("bench.scale", __doc__)
     parser.add_argument("--quick", action="store_true", help="small books, two seconds for each cell")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES, metavar="STORE")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
