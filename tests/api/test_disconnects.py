@@ -28,7 +28,7 @@ LEAVING_WITHIN_S = 0.06
 REPLIES = 24
 
 
-PATIENT = CATALOGUE.replace("timeout_s = 5", "timeout_s = 60")
+PATIENT = CATALOGUE.replace("timeout_s = 9", "timeout_s = 60")
 """Time-outs far beyond what a test waits for: a backend call that ends has been cancelled."""
 
 

@@ -21,7 +21,7 @@ from tests.support.backups import dump_of
 from tests.support.books import Books
 from tests.support.load import Load
 from tests.support.processes import pass_deadlines, workers
-from tests.support.service import CATALOGUE, RunningService
+from tests.support.service import RunningService
 
 BACKUPS = 5
 RESTORES = 3
@@ -32,13 +32,12 @@ ORDINARY = {200, 404, 502}
 LARGE_ROWS = 60_000
 """Requests of books whose restore takes long enough to be killed in its middle."""
 DELAY_MAX_S = 0.2
-PATIENT = CATALOGUE.replace("timeout_s = 5", "timeout_s = 9")
 
 
 @pytest.fixture
 def service(backend: ScriptedBackend, tmp_path: Path) -> Iterator[RunningService]:
-    """A service with two workers, and models with time enough for a backup and a restore while they answer."""
-    with RunningService(tmp_path, backend.url, catalogue=PATIENT, server="workers = 2") as service:
+    """A service with two workers."""
+    with RunningService(tmp_path, backend.url, server="workers = 2") as service:
         yield service
 
 

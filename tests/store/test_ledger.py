@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, func, select
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.admission import Caller
@@ -15,6 +15,7 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import KeptConnection, transaction
 from tarazu.store.intake import read_intake
 from tarazu.store.operations import SWEEP_MAX
+from tarazu.store.prepared import Prepared, Values, read_together
 from tests.support.books import Books, sqlite_only
 from tests.support.ledgers import charge, paused, running, settled
 from tests.support.values import (
@@ -187,10 +188,12 @@ async def test_a_charge_is_on_disk_before_it_is_answered_and_a_hold_need_not_be(
 async def test_postgresql_waits_for_its_disk_only_where_it_must(
     books: Books, *, relaxed: bool, synchronous_commit: str
 ) -> None:
-    """A transaction that may be undone by a power cut does not wait; the setting ends with it."""
+    """One that may be undone by a power cut does not wait. Its first statements say so, for it alone."""
+    settings: list[tuple[Prepared, Values]] = [(Prepared(select(func.current_setting("synchronous_commit"))), {})] * 2
     with transaction(books.engine, relaxed=relaxed) as connection:
-        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == synchronous_commit
-    assert books.rows("SHOW synchronous_commit") == [("on",)]
+        assert read_together(connection, settings) == [[(synchronous_commit,)]] * 2
+    with transaction(books.engine) as connection:
+        assert read_together(connection, settings) == [[("on",)]] * 2
 
 
 @pytest.mark.parametrize("happened", [True, False])

@@ -106,7 +106,7 @@ class Books:
         self.engine = self.open_engine(self.pragmas)
 
     def open_engine(self, pragmas: dict[str, int]) -> Engine:
-        """Open an engine. Its connections set the pragmas, as they stand then, whenever they are taken.
+        """Open an engine. Its connections set the pragmas, as they stand then, whenever they are taken or begin.
 
         So a disk can become full (`max_page_count`) or write-protected (`query_only`), and well again. On PostgreSQL
         they are settings of the session.
@@ -114,11 +114,13 @@ class Books:
         engine = open_engine(self.url)
         set_ = "SET" if engine.dialect.name == "postgresql" else "PRAGMA"
 
-        @event.listens_for(engine, "checkout")
-        def _set(connection: Any, _record: object, _proxy: object) -> None:
+        def set_pragmas(driver: Any) -> None:
             for name, value in pragmas.items():
-                connection.execute(f"{set_} {name} = {value}").close()
+                driver.execute(f"{set_} {name} = {value}").close()
 
+        event.listen(engine, "checkout", lambda driver, _record, _proxy: set_pragmas(driver))
+        # The ledger keeps a connection. Before the engine's own way to begin, which may have to wait for others.
+        event.listen(engine, "begin", lambda begun: set_pragmas(begun.connection.dbapi_connection), insert=True)
         return engine
 
     def add(self, *values: Account | Key | Topup) -> None:

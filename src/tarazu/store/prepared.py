@@ -16,6 +16,7 @@ from sqlalchemy import ClauseElement, Connection, Dialect
 from sqlalchemy.exc import DBAPIError
 
 from tarazu.store.driver_errors import leave_values_out
+from tarazu.store.transaction_options import SENT_ALONG
 
 Values = Mapping[str, Any]
 """The statement's parameters by their names."""
@@ -105,6 +106,8 @@ def _run_together(
         if dialect.name == "postgresql" and len(runs) > 1:
             cursors = [driver.cursor() for _ in runs]
             with driver.pipeline():
+                if (also := connection.info.pop(SENT_ALONG, None)) is not None:
+                    driver.execute(also)
                 for cursor, (prepared, rows) in zip(cursors, runs, strict=True):
                     prepared.run(dialect, cursor, rows)
             return list(map(answer, cursors))
