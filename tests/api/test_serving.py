@@ -84,7 +84,7 @@ def test_a_stop_finishes_what_is_being_served(
 def test_a_stop_is_heard_by_a_worker_that_is_just_starting(
     store: Store, backend: ScriptedBackend, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """It is not one of the signals that its parent waits for: all ends at once, with status 0."""
+    """It has its own answer to signals, not its parent's from before the fork: all ends at once, with status 0."""
     with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         service.stop()
         log = tmp_path / "short.log"
@@ -161,7 +161,7 @@ def test_a_power_cut_with_requests_in_flight_costs_nobody_a_credit(
 def test_workers_do_not_outlive_the_process_that_started_them(
     store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
-    """When only the first process is killed, its workers finish what they serve and end, and the port is free."""
+    """When only the first process is killed, its workers finish what they serve and end; the port is free at once."""
     with _running(tmp_path, store, backend, f"workers = {WORKERS}") as service:
         customer = service.customer("large")
         pids = workers(service)
@@ -170,9 +170,9 @@ def test_workers_do_not_outlive_the_process_that_started_them(
             service.process.kill()
             service.process.wait()
             wait_until(lambda: not _listens(service.port))
+            service.start()
         assert asked.result().status == 200
         wait_until(lambda: all(map(has_ended, pids)))
-        service.start()
         assert service.chat(customer).status == 200
         assert service.account(customer).used == 2
 

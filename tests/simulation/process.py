@@ -50,7 +50,7 @@ class Process:
         self._ledger.catalogue = catalogue
 
     def die(self) -> None:
-        """Forget everything. Its connection is gone too."""
+        """Forget everything, and let go of the connection."""
         self._ledger._connection.close()
         self.is_alive = False
         self.queue.clear()

@@ -80,7 +80,12 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
             reloader.start()
             ready.start()
 
+        def close_in_fork() -> None:
+            held.close()  # or the port would stay taken as long as a worker finishes what it serves
+            broadcast.close()  # or a worker would hear itself where the parent is no more
+
         granian.on_workers_started = begin
+        granian.close_in_fork = close_in_fork
         try:
             granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
         except SystemExit as exit_:
@@ -104,12 +109,14 @@ def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
 class _Granian(MPServer):
     """Granian as we run it. Its own answer to SIGHUP, new workers for old, would cut connections.
 
-    The first workers are forked, with all that is imported: a start takes half as long. By then there is no other
-    thread, which a fork would stop in the middle of anything. Whoever takes a dead worker's place starts afresh.
+    The first workers are forked, with all that is imported: a start takes half as long. No other thread may be there
+    yet, which a fork would stop in the middle of anything. Whoever takes a dead worker's place starts afresh.
     """
 
     on_hangup: Callable[[], None]
     on_workers_started: Callable[[], None]
+    close_in_fork: Callable[[], None]
+    """Closes what a worker must not keep open of its parent's."""
 
     def __init__(self, setup: Setup) -> None:
         configuration = setup.configuration
@@ -142,16 +149,24 @@ class _Granian(MPServer):
     def _spawn_workers(self, spawn_target: Any, target_loader: Any) -> None:
         import_module(APPLICATION_MODULE)
         gc.freeze()  # what all share is not to be copied for the garbage collector's marks
+        try:
+            self._fork_workers(spawn_target, partial(_load_in_fork, self.close_in_fork, target_loader))
+            self.on_workers_started()
+        except BaseException:
+            self._stop_workers()  # type: ignore[no-untyped-call]
+            raise
+
+    def _fork_workers(self, spawn_target: Any, target_loader: Any) -> None:
+        assert threading.active_count() == 1, "a fork would stop the others in the middle of anything"
         multiprocessing.set_start_method("fork", force=True)
         with signals_held():
             for index in range(self.workers):
                 worker: Any = self._spawn_worker(index, spawn_target, target_loader)
                 worker.inner.start()
                 self.wrks.append(worker)
+        multiprocessing.set_start_method("spawn", force=True)
         for worker in self.wrks:
             worker._watch()  # noqa: SLF001 - in a thread of its own, so not before the last fork
-        multiprocessing.set_start_method("spawn", force=True)
-        self.on_workers_started()
 
 
 def _stop_timeout_s(configuration: Configuration) -> int:
@@ -166,6 +181,11 @@ _LOGS = {
         "access": {"formatter": "access", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
     },
 }
+
+
+def _load_in_fork(close_in_fork: Callable[[], None], load: Callable[[], Any]) -> Any:
+    close_in_fork()
+    return load()
 
 
 def _load(setup: Setup) -> Any:

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import wait
 from pathlib import Path
 
 WORKER_NAME = "tarazu worker"
 """What `ps -o comm` and `top` show; the kernel keeps 15 characters."""
+PARENT_POLL_S = 0.5
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -26,7 +26,10 @@ def signals_held() -> Iterator[None]:
 
 
 def become_worker(stop_timeout_s: int) -> None:
-    """Make this process one for itself: a stop ends it, and so does the end of its parent, after `stop_timeout_s`."""
+    """Make this process one for itself: SIGTERM stops it, and so does the end of its parent.
+
+    What is not done then within `stop_timeout_s` is given up.
+    """
     _take_signals()
     with suppress(OSError):
         Path("/proc/self/comm").write_text(WORKER_NAME)
@@ -34,12 +37,13 @@ def become_worker(stop_timeout_s: int) -> None:
 
 
 def _take_signals() -> None:
-    """Be ended by signals as any process, until the event loop takes them: what was forked has its parent's answers.
+    """Be ended by SIGTERM as any process, until the event loop takes it: what was forked has its parent's answers.
 
-    SIGHUP is for the parent, which tells the workers what has changed.
+    SIGHUP is for the parent, which tells the workers what has changed; so is a terminal's SIGINT, until the event loop
+    takes it, for the parent's SIGTERM follows.
     """
     for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN if each is signal.SIGHUP else signal.SIG_DFL)
+        signal.signal(each, signal.SIG_DFL if each is signal.SIGTERM else signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
@@ -47,9 +51,9 @@ def _end_with_parent(stop_timeout_s: int) -> None:
     """Stop this worker when the process that started it has been killed: nobody else would, and it keeps the port."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    assert parent.pid is not None
-    with suppress(ProcessLookupError):
-        wait([os.pidfd_open(parent.pid)])  # not parent.join(): a worker forked later keeps open what that waits for
+    # Not parent.join(): a worker that was forked later keeps open what that waits for.
+    while os.getppid() == parent.pid:
+        time.sleep(PARENT_POLL_S)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(stop_timeout_s)
     os._exit(1)

@@ -50,7 +50,8 @@ def transaction(engine: Engine, *, read_only: bool = False, relaxed: bool = Fals
 class KeptConnection:
     """A connection for one transaction after another, by one thread at a time.
 
-    To take it from the pool and give it back costs four times what a transaction of nothing does.
+    To take it from the pool and give it back costs four times what a transaction of nothing does. When the database was
+    away, and others have noticed, its next transaction fails all the same: the pool cannot replace what it has given.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -59,7 +60,11 @@ class KeptConnection:
 
     @contextmanager
     def transaction(self, *, read_only: bool = False, relaxed: bool = False) -> Iterator[Connection]:
-        """Work in one transaction, as above. After one that has failed, the next asks the pool for a connection."""
+        """Work in one transaction, as `transaction` does. After one that has failed the pool is asked for another.
+
+        Raises:
+            BooksUnavailableError: as there.
+        """
         with books_errors():
             connection = self._connection or self._engine.connect()
             self._connection = None

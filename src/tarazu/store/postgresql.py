@@ -11,7 +11,8 @@ from sqlalchemy.pool import QueuePool
 
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.driver_errors import leave_values_out
-from tarazu.store.transaction_options import READ_ONLY, RELAXED, SENT_ALONG
+from tarazu.store.prepared import WITH_FIRST_STATEMENTS
+from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
 CONNECTIONS_MAX = 4
 """A process's share of the server's connections: one for the ledger, the others for reading and for operators."""
@@ -148,6 +149,7 @@ def _leave_values_out(context: ExceptionContext) -> None:
 
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
-    connection.info[SENT_ALONG] = "SET LOCAL synchronous_commit = off" if options.get(RELAXED) else None
+    relaxed = options.get(RELAXED) and not options.get(READ_ONLY)
+    connection.info[WITH_FIRST_STATEMENTS] = "SET LOCAL synchronous_commit = off" if relaxed else None
     if options.get(READ_ONLY):
         connection.exec_driver_sql(_BEGIN_READING)

@@ -16,11 +16,14 @@ from sqlalchemy import ClauseElement, Connection, Dialect
 from sqlalchemy.exc import DBAPIError
 
 from tarazu.store.driver_errors import leave_values_out
-from tarazu.store.transaction_options import SENT_ALONG
 
 Values = Mapping[str, Any]
 """The statement's parameters by their names."""
 Row = Sequence[Any]
+
+WITH_FIRST_STATEMENTS = "tarazu_with_first_statements"
+"""By this name a connection's info keeps what its transaction sends to PostgreSQL with the first statements that go
+together: something that is not worth a message of its own, and does no harm where there are none."""
 
 T = TypeVar("T")
 
@@ -106,7 +109,7 @@ def _run_together(
         if dialect.name == "postgresql" and len(runs) > 1:
             cursors = [driver.cursor() for _ in runs]
             with driver.pipeline():
-                if (also := connection.info.pop(SENT_ALONG, None)) is not None:
+                if (also := connection.info.pop(WITH_FIRST_STATEMENTS, None)) is not None:
                     driver.execute(also)
                 for cursor, (prepared, rows) in zip(cursors, runs, strict=True):
                     prepared.run(dialect, cursor, rows)
