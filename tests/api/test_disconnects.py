@@ -17,7 +17,7 @@ from tests.support.at_once import at_once, wait_until
 from tests.support.backend import Behaviour, Exchange, ScriptedBackend, completion, stalls, stalls_in_body
 from tests.support.envelopes import assert_plain_error
 from tests.support.rows import rows
-from tests.support.service import CATALOGUE, Customer, RunningService
+from tests.support.service import PATIENT, Customer, RunningService
 from tests.support.stores import Store
 from tests.support.windows import ONE_TAKEN, places
 from tests.support.wire import Wire, chat_head, chunk
@@ -28,7 +28,6 @@ LEAVING_WITHIN_S = 0.06
 REPLIES = 24
 
 
-PATIENT = CATALOGUE.replace("timeout_s = 9", "timeout_s = 60")
 """Time-outs far beyond what a test waits for: a backend call that ends has been cancelled."""
 
 

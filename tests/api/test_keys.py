@@ -15,7 +15,7 @@ from tests.support.backend import ScriptedBackend, answers
 from tests.support.odd_keys import key_with_another_secret, mistyped, unknown_key
 from tests.support.processes import books_being_written
 from tests.support.rows import rows
-from tests.support.service import BACKEND_KEY, MODELS, USAGE, Customer, RunningService
+from tests.support.service import BACKEND_KEY, MODELS, PATIENT, USAGE, Customer, RunningService
 from tests.support.set_clock import SetClock
 from tests.support.written import written
 
@@ -25,6 +25,12 @@ DAY_S = 86_400
 HOUR_S = 3_600
 
 pytestmark = pytest.mark.usefixtures("noon")
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> str:
+    """Models with time enough for a command while they answer."""
+    return PATIENT
 
 
 @pytest.fixture(scope="module")

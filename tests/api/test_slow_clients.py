@@ -30,7 +30,7 @@ RATIO_MAX = 3
 SLACK_S = 0.01
 HALF_SENT_MAX_S = 10
 """The time-outs of the service for the head of a request, and for its body."""
-PATIENT = CATALOGUE.replace("timeout_s = 9", "timeout_s = 50")
+PATIENT = CATALOGUE.replace("timeout_s = 5", "timeout_s = 50")
 GRACE_S = 60
 """Of a service with these models: their time-out, and ten seconds more. Ending 200 connections may take a while."""
 LATE_S = 10

@@ -21,7 +21,7 @@ from tests.support.backups import dump_of
 from tests.support.books import Books
 from tests.support.load import Load
 from tests.support.processes import pass_deadlines, workers
-from tests.support.service import RunningService
+from tests.support.service import PATIENT, RunningService
 
 BACKUPS = 5
 RESTORES = 3
@@ -37,7 +37,7 @@ DELAY_MAX_S = 0.2
 @pytest.fixture
 def service(backend: ScriptedBackend, tmp_path: Path) -> Iterator[RunningService]:
     """A service with two workers."""
-    with RunningService(tmp_path, backend.url, server="workers = 2") as service:
+    with RunningService(tmp_path, backend.url, catalogue=PATIENT, server="workers = 2") as service:
         yield service
 
 

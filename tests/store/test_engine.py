@@ -91,6 +91,26 @@ def test_a_transaction_that_fails_gives_its_connection_back(books: Books) -> Non
     kept.close()
 
 
+@postgresql_only
+def test_a_kept_connection_is_replaced_when_others_have_found_the_database_away(books: Books) -> None:
+    """As those in the pool are: whoever comes first after a restart is not the one who finds out."""
+    kept = KeptConnection(books.engine)
+    with kept.transaction(), transaction(books.engine):
+        pass
+    other = books.open_engine({})
+    with transaction(other) as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    other.dispose()
+    with pytest.raises(BooksUnavailableError), transaction(books.engine) as connection:
+        connection.exec_driver_sql("SELECT 1")
+    with kept.transaction() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    kept.close()
+
+
 def connections_taken(books: Books) -> int:
     """Count the connections that the pool has given out."""
     assert isinstance(books.engine.pool, QueuePool)

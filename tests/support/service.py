@@ -68,7 +68,7 @@ description = "Answers for one credit."
 credits = 1
 payg_amount = 150
 capabilities = ["chat", "reasoning"]
-timeout_s = 9
+timeout_s = 5
 [[models."test/one".backends]]
 kind = "openai"
 url = "BACKEND"
@@ -78,7 +78,7 @@ api_key_env = "BACKEND_KEY"
 [models."test/two"]
 credits = 2
 payg_amount = 300
-timeout_s = 9
+timeout_s = 5
 [[models."test/two".backends]]
 kind = "openai"
 url = "BACKEND"
@@ -86,7 +86,7 @@ model = "two"
 
 [models."test/free"]
 credits = 0
-timeout_s = 9
+timeout_s = 5
 [[models."test/free".backends]]
 kind = "openai"
 url = "BACKEND"
@@ -94,7 +94,7 @@ model = "free"
 
 [models."test/dear"]
 credits = 2000000
-timeout_s = 9
+timeout_s = 5
 [[models."test/dear".backends]]
 kind = "openai"
 url = "BACKEND"
@@ -111,17 +111,16 @@ model = "hasty"
 
 [models."odd/a:b.c-1/x"]
 credits = 1
-timeout_s = 9
+timeout_s = 5
 [[models."odd/a:b.c-1/x".backends]]
 kind = "openai"
 url = "BACKEND"
 model = "odd"
 """
-"""Plans and models for tests; BACKEND stands for the scripted backend's address.
+"""Plans and models for tests; BACKEND stands for the scripted backend's address."""
 
-Their time-outs leave a command's run on a busy machine time to end, and a stop no longer to take: it waits for 10 s and
-more in any case.
-"""
+PATIENT = CATALOGUE.replace("timeout_s = 5", "timeout_s = 60")
+"""The same, where a request waits for what may take a busy machine a while."""
 
 BACKEND_KEY = "sk-backend-canary-5f0c"
 """The credential of the model servers in tests; it must not appear in any output."""

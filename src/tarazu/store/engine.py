@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import Connection, Engine, ExceptionContext, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -50,13 +50,14 @@ def transaction(engine: Engine, *, read_only: bool = False, relaxed: bool = Fals
 class KeptConnection:
     """A connection for one transaction after another, by one thread at a time.
 
-    To take it from the pool and give it back costs four times what a transaction of nothing does. When the database was
-    away, and others have noticed, its next transaction fails all the same: the pool cannot replace what it has given.
+    To take it from the pool and give it back costs four times what a transaction of nothing does.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._connection: Connection | None = None
+        self._is_doubtful = False
+        event.listen(engine, "handle_error", self._hear)
 
     @contextmanager
     def transaction(self, *, read_only: bool = False, relaxed: bool = False) -> Iterator[Connection]:
@@ -66,6 +67,8 @@ class KeptConnection:
             BooksUnavailableError: as there.
         """
         with books_errors():
+            if self._is_doubtful:
+                self.close()
             connection = self._connection or self._engine.connect()
             self._connection = None
             try:
@@ -79,9 +82,14 @@ class KeptConnection:
 
     def close(self) -> None:
         """Give the connection back."""
+        self._is_doubtful = False
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _hear(self, context: ExceptionContext) -> None:
+        """Hear from any user of the engine that the database was away: the pool replaces what it has, and not this."""
+        self._is_doubtful = self._is_doubtful or context.is_disconnect
 
 
 @contextmanager
