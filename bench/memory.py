@@ -24,8 +24,8 @@ from bench.peers import nginx, wrk
 from bench.peers.process_tree import (
     CORE,
     OTHER_CORE,
-    memory_bytes,
     on_cores,
+    processes,
     resident_bytes,
     share_bytes,
     starting_on,
@@ -104,13 +104,14 @@ def _samples(service: RunningService, script: Path, size: Size) -> list[Sample]:
 def _sample(service: RunningService, requests: int) -> Sample:
     parent = service.process.pid
     (worker,) = workers(parent)
+    shares = {each: share_bytes(each) for each in processes(parent)}
     return Sample(
         requests=requests,
         worker=resident_bytes(worker),
-        worker_share=share_bytes(worker),
+        worker_share=shares[worker],
         parent=resident_bytes(parent),
-        parent_share=share_bytes(parent),
-        all_shares=memory_bytes(parent),
+        parent_share=shares[parent],
+        all_shares=sum(shares.values()),
         file=(service.folder / "tarazu.db").stat().st_size,
     )
 

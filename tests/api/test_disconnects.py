@@ -28,12 +28,9 @@ LEAVING_WITHIN_S = 0.06
 REPLIES = 24
 
 
-"""Time-outs far beyond what a test waits for: a backend call that ends has been cancelled."""
-
-
 @pytest.fixture(scope="module")
 def catalogue() -> str:
-    """Sell models that have all the time in the world."""
+    """Sell models with time-outs far beyond what a test waits for: a backend call that ends has been cancelled."""
     return PATIENT
 
 

@@ -4,7 +4,10 @@ import gc
 from typing import NoReturn
 
 COLLECT_AFTER_OBJECTS = 20_000
-"""New objects that may be garbage in cycles. Python's usual 700 take a sixth of a start, for imports leave none."""
+"""New objects that may be garbage in cycles. Python's usual 700 take a sixth of a start, for imports leave none.
+
+As many as in a worker, which `service/serving.py` sees to where none of this runs: one that takes a dead one's place.
+"""
 
 
 def main() -> NoReturn:
