@@ -20,6 +20,7 @@ from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
 from tests.support.processes import children, has_ended, pass_deadlines, workers
 from tests.support.rows import rows
+from tests.support.runs_first import runs_first
 from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, STOP_TIMEOUT_S, USAGE, RunningService
 from tests.support.stores import Store
 from tests.support.windows import Places, places, within_one_minute
@@ -96,6 +97,39 @@ def test_a_stop_is_heard_by_a_worker_that_is_just_starting(
         assert service.process.wait(STOP_TIMEOUT_S) == 0
         wait_until(lambda: has_ended(worker))
         assert "Killing" not in log.read_text()
+
+
+def test_a_stop_takes_no_worker_for_alive_that_has_ended(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
+    """However slow the parent is to take note of the end: nobody is said to be killed, and the status is 0."""
+    server, slow = f"workers = {WORKERS}", runs_first(tmp_path, SLOW_TO_NOTE)
+    with RunningService(
+        tmp_path, backend.url, server=server, database_url=store.new_books(tmp_path), environ=slow
+    ) as service:
+        assert len(workers(service)) == WORKERS
+        assert service.stop() == 0
+        assert "Killing" not in service.log.read_text()
+
+
+SLOW_TO_NOTE = '''"""Let whoever hears of the end of a process think it over, and the main thread come too late."""
+import os
+import threading
+import time
+
+_waitpid = os.waitpid
+
+
+def waitpid(pid, options):
+    if threading.current_thread() is threading.main_thread():
+        time.sleep(0.1)
+    ended = _waitpid(pid, options)
+    time.sleep(0.5)
+    return ended
+
+
+os.waitpid = waitpid
+'''
 
 
 def _listens(port: int) -> bool:

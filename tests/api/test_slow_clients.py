@@ -19,7 +19,7 @@ from tests.support.books import sqlite_only
 from tests.support.envelopes import assert_plain_error
 from tests.support.processes import open_files, workers
 from tests.support.rows import rows
-from tests.support.service import CATALOGUE, CHAT, Customer, RunningService
+from tests.support.service import CHAT, Customer, RunningService
 from tests.support.stores import Store
 from tests.support.wire import Wire, chat_head
 
@@ -30,9 +30,8 @@ RATIO_MAX = 3
 SLACK_S = 0.01
 HALF_SENT_MAX_S = 10
 """The time-outs of the service for the head of a request, and for its body."""
-PATIENT = CATALOGUE.replace("timeout_s = 5", "timeout_s = 50")
-GRACE_S = 60
-"""Of a service with these models: their time-out, and ten seconds more. Ending 200 connections may take a while."""
+GRACE_S = 20
+"""The longest time-out, and ten seconds more."""
 LATE_S = 10
 """What a busy machine may add."""
 BODY = json.dumps({"prompt": "Hello"}).encode()
@@ -121,7 +120,7 @@ def test_the_service_stops_in_time_with_half_sent_requests(
     store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
     """SIGTERM with 200 of them open: no worker has to be killed after the grace period, and the status is 0."""
-    with RunningService(tmp_path, backend.url, catalogue=PATIENT, database_url=store.new_books(tmp_path)) as service:
+    with RunningService(tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer()
         assert service.chat(customer).status == 200
         with _half_sent(service, customer):

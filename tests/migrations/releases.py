@@ -1,7 +1,6 @@
 """Releases that have landed: their code, out of this repository's history, run as it was."""
 
 import json
-import os
 import subprocess
 import sys
 import tarfile
@@ -17,6 +16,7 @@ from alembic.script import ScriptDirectory
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.store.migrate import SCRIPTS
+from tests.support.runs_first import found_first
 from tests.support.service import Customer, RunningService
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +89,7 @@ class ReleasedService(RunningService):
         self, source: Path, folder: Path, backend_url: str, environ: Mapping[str, str] | None = None, **settings: Any
     ) -> None:
         environ = dict(environ or {})
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(source), environ.get("PYTHONPATH"))))
+        environ |= found_first(source, environ)
         super().__init__(folder, backend_url, environ=environ, **settings)
 
     @contextmanager

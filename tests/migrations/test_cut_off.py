@@ -1,7 +1,6 @@
 """Migrations that are killed on the way, or run twice at once: the books are at one revision or at the other, whole."""
 
 import json
-import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from tarazu.store.revision import HEAD, current_revision
 from tests.migrations import kept_books
 from tests.migrations.kept_books import rows_of
 from tests.migrations.releases import ReleasedService, revisions
+from tests.support.runs_first import runs_first
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.timeout(400)  # a process for each cut
@@ -57,10 +57,9 @@ def test_a_migration_that_is_killed_leaves_the_old_books_whole(
     engine = open_engine(released.configuration.database_url)
     kept_books.fill(engine, kept_books.read(revision))
     before = rows_of(engine)
-    (tmp_path / "sitecustomize.py").write_text(_SITE)
-    path = os.pathsep.join(filter(None, (str(tmp_path), updated.environ.get("PYTHONPATH"))))
+    updated.environ |= runs_first(tmp_path, _SITE, updated.environ)
     killed = 0
-    while (ran := _killed_after(updated, killed + 1, path)).returncode == -signal.SIGKILL:
+    while (ran := _killed_after(updated, killed + 1)).returncode == -signal.SIGKILL:
         killed += 1
         assert killed < CUTS_MAX
         assert current_revision(engine) == revision
@@ -71,8 +70,8 @@ def test_a_migration_that_is_killed_leaves_the_old_books_whole(
     engine.dispose()
 
 
-def _killed_after(service: RunningService, changes: int, path: str) -> "subprocess.CompletedProcess[str]":
-    service.environ |= {"PYTHONPATH": path, "CHANGES": str(changes)}
+def _killed_after(service: RunningService, changes: int) -> "subprocess.CompletedProcess[str]":
+    service.environ |= {"CHANGES": str(changes)}
     return service.run("db", "upgrade", "--json")
 
 

@@ -1,10 +1,10 @@
 """A clock that tests set, by which the service and its commands tell the time: a month turns when told."""
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.runs_first import runs_first
 from tests.support.service import CATALOGUE, RunningService, checked
 from tests.support.values import instant_ms
 
@@ -21,7 +21,6 @@ def _time_ns():
 
 time.time_ns = _time_ns
 '''
-"""What Python imports when it starts, from the folder that `environ` names."""
 
 
 class SetClock:
@@ -29,8 +28,7 @@ class SetClock:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "now_ms"
-        (folder / "sitecustomize.py").write_text(_SITE.format(file=str(self._file)))
-        self.environ = {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))}
+        self.environ = runs_first(folder, _SITE.format(file=str(self._file)))
         self.set(NOON)
 
     def __call__(self) -> int:

@@ -159,14 +159,30 @@ class _Granian(MPServer):
     def _fork_workers(self, spawn_target: Any, target_loader: Any) -> None:
         assert threading.active_count() == 1, "a fork would stop the others in the middle of anything"
         multiprocessing.set_start_method("fork", force=True)
-        with signals_held():
-            for index in range(self.workers):
-                worker: Any = self._spawn_worker(index, spawn_target, target_loader)
-                worker.inner.start()
-                self.wrks.append(worker)
-        multiprocessing.set_start_method("spawn", force=True)
-        for worker in self.wrks:
-            worker._watch()  # noqa: SLF001 - in a thread of its own, so not before the last fork
+        try:
+            with signals_held():
+                for index in range(self.workers):
+                    worker: Any = self._spawn_worker(index, spawn_target, target_loader)
+                    worker.inner.start()
+                    self.wrks.append(worker)
+        finally:
+            multiprocessing.set_start_method("spawn", force=True)
+            for worker in self.wrks:
+                worker._watch()  # noqa: SLF001 - in a thread of its own, so not before the last fork
+
+    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:  # type: ignore[override]
+        """Make a worker whose end one thread waits for, and who asks about it asks that thread.
+
+        Granian lets two threads wait for the process. The system tells only one of them of the end, and if that one
+        is slow to pass it on, the other takes the worker for alive, warns of killing it, and signals a number that
+        may be another process by then.
+        """
+        worker: Any = super()._spawn_worker(idx, target, callback_loader)
+        watcher = threading.Thread(target=worker._watcher, name=f"worker {idx + 1}")  # noqa: SLF001
+        worker._watch = watcher.start  # noqa: SLF001
+        worker.join = watcher.join
+        worker.is_alive = watcher.is_alive
+        return worker
 
 
 def _stop_timeout_s(configuration: Configuration) -> int:
