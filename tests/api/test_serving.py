@@ -18,7 +18,7 @@ from tests.support.answers import assert_paid, credits_left, look, read_usage, s
 from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
-from tests.support.processes import children, has_ended, pass_deadlines, workers
+from tests.support.processes import children, has_ended, pass_deadlines, threads, workers
 from tests.support.rows import rows
 from tests.support.runs_first import runs_first
 from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, STOP_TIMEOUT_S, USAGE, RunningService
@@ -240,6 +240,14 @@ def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(
                     process.wait(STOP_TIMEOUT_S)
         message = f"tarazu: Cannot listen on 127.0.0.1:{first.port}: Address already in use."
         assert message in (tmp_path / "second.log").read_text()
+
+
+def test_no_thread_of_a_worker_interrupts_another(service: RunningService) -> None:
+    """Granian's threads, the event loop's and the ledger's run until they wait; those of the parent as usual."""
+    assert service.chat(service.customer()).status == 200
+    [worker] = workers(service)
+    assert {os.sched_getscheduler(thread) for thread in threads(worker)} == {os.SCHED_BATCH}
+    assert {os.sched_getscheduler(thread) for thread in threads(service.process.pid)} == {os.sched_getscheduler(0)}
 
 
 NO_ROUTES = (

@@ -51,6 +51,11 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+def threads(pid: int) -> list[int]:
+    """List the thread ids of a process."""
+    return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+
+
 def has_ended(pid: int) -> bool:
     """Tell whether a process is no more."""
     try:
