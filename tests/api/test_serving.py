@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,9 +30,12 @@ IN_FLIGHT = 6
 
 
 @contextmanager
-def _running(folder: Path, store: Store, backend: ScriptedBackend, server: str = "") -> Iterator[RunningService]:
+def _running(
+    folder: Path, store: Store, backend: ScriptedBackend, server: str = "", environ: Mapping[str, str] | None = None
+) -> Iterator[RunningService]:
     """A service of the test's own; at the end its books must balance, and nothing of it run any more."""
-    with RunningService(folder, backend.url, server=server, database_url=store.new_books(folder)) as service:
+    url = store.new_books(folder)
+    with RunningService(folder, backend.url, server=server, database_url=url, environ=environ) as service:
         processes = {service.process.pid, *workers(service)}
         yield service
         assert audit_books(service.engine, service.clock).differences == ()
@@ -103,10 +106,8 @@ def test_a_stop_takes_no_worker_for_alive_that_has_ended(
     store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
     """However slow the parent is to take note of the end: nobody is said to be killed, and the status is 0."""
-    server, slow = f"workers = {WORKERS}", runs_first(tmp_path, SLOW_TO_NOTE)
-    with RunningService(
-        tmp_path, backend.url, server=server, database_url=store.new_books(tmp_path), environ=slow
-    ) as service:
+    slow = runs_first(tmp_path, SLOW_TO_NOTE)
+    with _running(tmp_path, store, backend, f"workers = {WORKERS}", slow) as service:
         assert len(workers(service)) == WORKERS
         assert service.stop() == 0
         assert "Killing" not in service.log.read_text()

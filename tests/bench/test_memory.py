@@ -19,7 +19,7 @@ def test_a_small_run_looks_at_the_processes_before_and_after(tmp_path: Path) -> 
     assert after[-1].requests >= 10_000
     for each in (before, *after):
         assert 0 < each.worker_share <= each.worker
-        assert each.worker_share + each.parent_share <= each.all_shares
+        assert each.all_shares == each.worker_share + each.parent_share  # there are no others
     assert "| 0 | before the first |" in report([before, *after], "versions")
 
 

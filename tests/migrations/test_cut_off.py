@@ -71,7 +71,7 @@ def test_a_migration_that_is_killed_leaves_the_old_books_whole(
 
 
 def _killed_after(service: RunningService, changes: int) -> "subprocess.CompletedProcess[str]":
-    service.environ |= {"CHANGES": str(changes)}
+    service.environ["CHANGES"] = str(changes)
     return service.run("db", "upgrade", "--json")
 
 
