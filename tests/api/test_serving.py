@@ -113,6 +113,38 @@ def test_a_stop_takes_no_worker_for_alive_that_has_ended(
         assert "Killing" not in service.log.read_text()
 
 
+def test_a_worker_that_has_missed_a_signal_is_told_again(
+    store: Store, backend: ScriptedBackend, tmp_path: Path
+) -> None:
+    """As one does that is told while its event loop is paused: it stops all the same, and need not be killed."""
+    deaf = runs_first(tmp_path, DEAF_TO_THE_FIRST)
+    with _running(tmp_path, store, backend, environ=deaf) as service:
+        assert service.stop() == 0
+        assert "Killing" not in service.log.read_text()
+
+
+DEAF_TO_THE_FIRST = '''"""Let workers miss the first signal that tells them to stop."""
+import signal
+
+import granian._signals
+
+
+def set_loop_signals(loop):
+    event = granian._signals.WorkerSignal()
+    missed = []
+
+    def hear():
+        if missed:
+            event.set()
+        missed.append(True)
+
+    loop.add_signal_handler(signal.SIGTERM, hear)
+    return event
+
+
+granian._signals.set_loop_signals = set_loop_signals
+'''
+
 SLOW_TO_NOTE = '''"""Let whoever hears of the end of a process think it over, and the main thread come too late."""
 import os
 import threading

@@ -37,6 +37,8 @@ HEADERS_TIMEOUT_S = 10
 """For the head of a request, as for its body."""
 GRACE_S = 10
 """Beyond the longest time-out of a request: after that, a worker that has been told to stop is killed."""
+TELL_AGAIN_S = 1.0
+"""How often a worker that has not stopped yet is told to again."""
 CONNECTIONS_MAX = 8_192
 """Connections that one worker keeps open; the next ones wait to be accepted."""
 BACKLOG = 2_048
@@ -180,9 +182,22 @@ class _Granian(MPServer):
         worker: Any = super()._spawn_worker(idx, target, callback_loader)
         watcher = threading.Thread(target=worker._watcher, name=f"worker {idx + 1}")  # noqa: SLF001
         worker._watch = watcher.start  # noqa: SLF001
-        worker.join = watcher.join
+        worker.join = partial(_join, worker, watcher)
         worker.is_alive = watcher.is_alive
         return worker
+
+
+def _join(worker: Any, watcher: threading.Thread, timeout: float | None = None) -> None:
+    """Wait for a worker's end. One that has been told to stop is told again and again.
+
+    A signal that comes while granian has its event loop paused, between the application's start and the first request,
+    is forgotten by uvloop until the next one.
+    """
+    until_s = math.inf if timeout is None else time.monotonic() + timeout
+    while watcher.is_alive() and (left_s := until_s - time.monotonic()) > 0:
+        watcher.join(min(left_s, TELL_AGAIN_S))
+        if watcher.is_alive() and worker.interrupt_by_parent:
+            worker.terminate()
 
 
 def _stop_timeout_s(configuration: Configuration) -> int:
