@@ -3,7 +3,8 @@
 PYTHON ?= python3
 ARGS ?=
 # tests/support/sharing.py says which tests stay together in one process.
-PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4 --dist loadfile
+PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4 --dist loadfile --slowest-files 20
+PYTEST = $(BIN)/python -m pytest
 # The tests start hundreds of processes, which need not compile the same code each.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -17,7 +18,7 @@ COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test soak lint format docs bench lock clean
+.PHONY: help setup serve check test nightly soak lint format docs bench lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,18 +28,22 @@ setup: .venv/serve.stamp .venv/test.stamp ## Install everything for serving and 
 serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
 	@exec $(BIN)/tarazu serve $(ARGS)
 
-test: lint tests/npm/node_modules/.package-lock.json ## Run the linters and all tests (PYTEST_ARGS="-k keys" takes the place of "on all cores")
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+check: .venv/test.stamp ## Check style, types and layers, and test the rules, the service and the books on SQLite: within a minute
+	@TARAZU_TEST_SCALE=0.1 $(PYTEST) --numprocesses auto --dist loadfile --quiet -m "not postgresql" \
+		tests/test_linters.py tests/domain tests/service tests/store
 
-soak: .venv/test.stamp ## Simulate 100,000 worlds, then kill the service under load 500 times (TARAZU_SEED=1 has one again)
-	@TARAZU_SIMULATION_SEEDS=100000 $(BIN)/python -m pytest tests/simulation --numprocesses auto
-	@TARAZU_CRASH_ROUNDS=500 $(BIN)/python -m pytest tests/crashes/test_killed.py
+test: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Check and test everything, each kind of claim at least once (PYTEST_ARGS="-k keys" takes the place of "on all cores")
+	@$(PYTEST) $(PYTEST_ARGS)
+
+nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Test everything ten times as much, on both stores and in all looks, and see how much of the code is covered
+	@TARAZU_TEST_SCALE=10 $(PYTEST) --numprocesses auto --maxprocesses 4 --dist loadfile --slowest-files 50 --durations 50 --cov
+
+soak: .venv/test.stamp ## Simulate 100,000 worlds, then kill the service under load 500 times
+	@TARAZU_TEST_SCALE=500 $(PYTEST) --numprocesses auto tests/simulation
+	@TARAZU_TEST_SCALE=100 $(PYTEST) tests/crashes/test_killed.py
 
 lint: .venv/test.stamp ## Check style, types and the layers' imports
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo
+	@$(PYTEST) --quiet tests/test_linters.py
 
 format: .venv/test.stamp ## Set the code in the one style
 	@$(BIN)/ruff check --fix-only

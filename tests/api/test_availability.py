@@ -8,6 +8,8 @@ from tests.support.backend import ScriptedBackend, answers
 from tests.support.rows import rows
 from tests.support.service import CATALOGUE, MODELS, Customer, RunningService
 
+pytestmark = pytest.mark.both_stores
+
 RESTING, HALF, DISABLED = "test/resting", "test/half", "test/disabled"
 POOLS = """
 [models."test/resting"]

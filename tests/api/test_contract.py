@@ -10,11 +10,12 @@ import pytest
 
 from tests.support.backend import ScriptedBackend
 from tests.support.books import sqlite_only
+from tests.support.scale import scaled
 from tests.support.service import RunningService
 
-CASES_MIN = 2_000
-CASES_OF_ONE_OPERATION = 1_700
-CHAINS = 60
+CASES_MIN = scaled(200)
+CASES_OF_ONE_OPERATION = scaled(170)
+CHAINS = scaled(6)
 """Sequences of requests in which one answer leads to the next request."""
 TIMEOUT_S = 600
 HOOKS = Path(__file__).parents[1] / "support/schemathesis_hooks.py"
@@ -26,7 +27,7 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 def test_every_answer_is_as_the_contract_says(
     service: RunningService, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
-    """At least 2,000 cases, all checks: no 5xx but 502 and 503, no undocumented status, no schema violation."""
+    """In hundreds of cases, by all checks: no 5xx but 502 and 503, no undocumented status, no schema violation."""
 
     def cases(phases: str, examples: int) -> int:
         run = subprocess.run(

@@ -25,7 +25,7 @@ FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 HOLD_S = 5 + 30
 """How long after its admission a hold may be swept: the model's time-out, and the time to settle."""
 
-pytestmark = pytest.mark.usefixtures("noon")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
 
 
 @pytest.fixture(scope="module")

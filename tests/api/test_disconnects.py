@@ -22,6 +22,8 @@ from tests.support.stores import Store
 from tests.support.windows import ONE_TAKEN, places
 from tests.support.wire import Wire, chat_head, chunk
 
+pytestmark = pytest.mark.both_stores
+
 BODY = json.dumps({"model": "test/one", "prompt": "Hello"}).encode()
 LEAVERS = 60
 LEAVING_WITHIN_S = 0.06

@@ -33,7 +33,7 @@ DAY_S = 24 * 60 * 60
 HOLD_S = 5 + 30
 """How long after its admission a hold of test/one may be swept."""
 
-pytestmark = pytest.mark.usefixtures("noon")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
 
 
 @pytest.fixture(scope="module")

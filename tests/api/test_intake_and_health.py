@@ -14,6 +14,8 @@ from tests.support.rows import rows
 from tests.support.service import MODELS, USAGE, Customer, RunningService
 from tests.support.windows import NONE_TAKEN, places
 
+pytestmark = pytest.mark.both_stores
+
 
 def _command(service: RunningService, *arguments: str) -> str:
     ran = service.run("intake", *arguments)

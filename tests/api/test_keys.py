@@ -24,7 +24,7 @@ SHAPE = re.compile(r"trz_([0-9A-Za-z]{12})([0-9A-Za-z]{32})([0-9A-Za-z]{6})")
 DAY_S = 86_400
 HOUR_S = 3_600
 
-pytestmark = pytest.mark.usefixtures("noon")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
 
 
 @pytest.fixture(scope="module")

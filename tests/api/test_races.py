@@ -68,7 +68,7 @@ FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 NEXT_MINUTE = "2026-02-10T12:01:00Z"
 BODY = b'{"prompt": "Hello"}'
 
-pytestmark = pytest.mark.usefixtures("noon")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ END_OF_NOON = "2026-02-10T12:00:59.999Z"
 NEXT_MINUTE = "2026-02-10T12:01:00Z"
 RESETS_AT = "2026-02-10T12:01:00Z"
 
-pytestmark = pytest.mark.usefixtures("noon")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from tests.support.set_clock import SetClock
 
 FIRST_OF_MARCH = "2026-03-01T00:00:00Z"
 
-pytestmark = pytest.mark.usefixtures("noon")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
 
 
 @pytest.fixture(scope="module")

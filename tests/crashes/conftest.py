@@ -1,26 +1,18 @@
-"""What the crash tests share: the seed of their random moments, which a failure tells, and a scripted backend."""
+"""What the crash tests share: their random moments, and a scripted backend."""
 
 from collections.abc import Iterator
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
 
 from tests.support.backend import ScriptedBackend
-from tests.support.seeds import SEED_VARIABLE, given_seed
+from tests.support.seeds import session_seed
 
 
 @pytest.fixture
-def seed() -> int:
-    """The seed from the environment, else a new one."""
-    given = given_seed()
-    return SystemRandom().randrange(2**32) if given is None else given
-
-
-@pytest.fixture
-def random(seed: int) -> Random:
+def random() -> Random:
     """The moments and the load. What processes and threads make of them is not in its hands."""
-    print(f"To have the same moments again: {SEED_VARIABLE}={seed}")  # noqa: T201 - shown with a failure
-    return Random(seed)  # noqa: S311 - to be replayed
+    return Random(session_seed())  # noqa: S311 - to be replayed
 
 
 @pytest.fixture

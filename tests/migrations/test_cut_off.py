@@ -16,7 +16,7 @@ from tests.migrations.releases import ReleasedService, revisions
 from tests.support.runs_first import runs_first
 from tests.support.service import RunningService
 
-pytestmark = pytest.mark.timeout(400)  # a process for each cut
+pytestmark = pytest.mark.both_stores
 
 the_release_before = pytest.mark.parametrize("revision", revisions()[-2:-1])
 CUTS_MIN = 2
@@ -86,7 +86,7 @@ def test_two_upgrades_at_once_migrate_once(revision: str, updated: RunningServic
 
 
 @the_release_before
-@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 @pytest.mark.usefixtures("released")
 def test_on_postgresql_serve_refuses_books_of_the_release_before(revision: str, updated: RunningService) -> None:
     """It says where they are, and what to do; nothing is migrated by the way."""

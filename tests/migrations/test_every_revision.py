@@ -19,6 +19,8 @@ from tests.support.service import USAGE, Customer, RunningService, checked
 from tests.support.set_clock import SetClock
 from tests.support.stores import Store
 
+pytestmark = pytest.mark.both_stores
+
 every_revision = pytest.mark.parametrize("revision", revisions())
 
 

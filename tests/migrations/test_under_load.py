@@ -19,11 +19,14 @@ from tests.support.load import Load
 from tests.support.processes import workers
 from tests.support.service import RunningService
 
-pytestmark = pytest.mark.timeout(400)  # up to three services are started, on a machine with other work
+pytestmark = [
+    pytest.mark.both_stores,
+    pytest.mark.timeout(400),
+]  # up to three services are started, on a machine with other work
 
 the_release_before = pytest.mark.parametrize("revision", revisions()[-2:-1])
-on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
-on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
+on_sqlite = pytest.mark.parametrize("store_kind", ["sqlite"], indirect=True)
 REPLIES = 60
 TRIES = 4
 TRY_TIMEOUT_S = 20

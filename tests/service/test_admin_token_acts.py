@@ -14,6 +14,8 @@ from tests.support.books import Books, open_books
 from tests.support.stores import Store
 from tests.support.values import NOON_MS
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture
 def books(store: Store, tmp_path: Path) -> Iterator[Books]:

@@ -14,6 +14,8 @@ from tests.support.books import Books, open_books
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, make_account
 
+pytestmark = pytest.mark.both_stores
+
 WAIT_S = 30
 
 

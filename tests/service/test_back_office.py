@@ -17,6 +17,8 @@ from tarazu.store.trail import Via
 from tests.support.books import Books, open_books
 from tests.support.stores import Store
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture
 def books(store: Store, tmp_path: Path) -> Iterator[Books]:

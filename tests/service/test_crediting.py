@@ -18,18 +18,19 @@ from tarazu.store.credit_history import ChangeKind
 from tarazu.store.topups import Topup
 from tests.support.at_once import at_once, wait_until
 from tests.support.books import Books, make_topup, open_books, release
-from tests.support.stores import STORES, Store
+from tests.support.stores import Store
 from tests.support.values import NOON_MS, held, make_account, make_key
+
+pytestmark = pytest.mark.both_stores
 
 Outcome = tuple[Topup | Adjustment, bool] | ProvisioningError
 Act = Callable[[], tuple[Topup | Adjustment, bool]]
 _WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 
 
-@pytest.fixture(params=STORES)
-def books(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Books]:
+@pytest.fixture
+def books(store: Store, tmp_path: Path) -> Iterator[Books]:
     """Books with one account, on either store."""
-    store: Store = request.getfixturevalue(f"{request.param}_store")
     with open_books(store, tmp_path) as books:
         books.add(make_account(), make_account(id="acc_2"), make_key())
         yield books

@@ -10,6 +10,8 @@ from tests.support.books import Books, empty_books, open_books
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, instant_ms, make_account, make_key, present
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture(scope="module")
 def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:

@@ -14,6 +14,8 @@ from tests.support.books import Books, open_books
 from tests.support.people import EMAILS, Desk, open_desk
 from tests.support.stores import Store
 
+pytestmark = pytest.mark.both_stores
+
 HOLDER, OPERATOR = PersonKind.HOLDER, PersonKind.OPERATOR
 
 

@@ -42,6 +42,8 @@ from tests.support.values import (
     present,
 )
 
+pytestmark = pytest.mark.both_stores
+
 T = TypeVar("T")
 TEHRAN = ZoneInfo("Asia/Tehran")
 ONE = Usage(requests=1, credits=1, prompt_tokens=10, completion_tokens=20)

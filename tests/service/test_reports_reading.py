@@ -16,6 +16,8 @@ from tests.support.reading import plans, rows_read, steps_counted
 from tests.support.stores import Store
 from tests.support.values import make_catalogue, make_plan
 
+pytestmark = pytest.mark.both_stores
+
 SMALL = Size(requests=5_000, accounts=50, days=10, idempotency_keys=0)
 LARGE = Size(requests=50_000, accounts=50, days=10, idempotency_keys=0)
 NOW_MS = LARGE.end_ms - 1

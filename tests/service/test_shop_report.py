@@ -16,6 +16,8 @@ from tests.support.books import Books, charge, empty_books, open_books, release
 from tests.support.stores import Store
 from tests.support.values import DAY_MS, NOON_MS, instant_ms, make_account, make_catalogue, make_key
 
+pytestmark = pytest.mark.both_stores
+
 HOUR_MS = 3_600_000
 TEHRAN = ZoneInfo("Asia/Tehran")
 

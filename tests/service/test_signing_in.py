@@ -23,6 +23,8 @@ from tests.support.books import Books, open_books, sqlite_only
 from tests.support.people import ADDRESS, EMAILS, KINDS, OTHER, PASSWORD, WRONG, Desk, open_desk, refused
 from tests.support.stores import Store
 
+pytestmark = pytest.mark.both_stores
+
 WINDOW_S = BY_EMAIL_AND_ADDRESS.window_ms // 1_000
 
 of_both = pytest.mark.parametrize("kind", KINDS)

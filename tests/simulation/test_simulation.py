@@ -16,26 +16,32 @@ from tests.simulation.machine import Machine
 from tests.simulation.machines import MACHINES
 from tests.simulation.postgresql_machine import PostgresqlMachine
 from tests.simulation.simulate import SimulationError, hash_of, simulate
-from tests.support.seeds import given_seed
+from tests.support.scale import scaled
+from tests.support.seeds import session_seed
 from tests.support.stores import PostgresqlStore
 
-SEEDS = int(os.environ.get("TARAZU_SIMULATION_SEEDS", "2000"))
-"""Worlds on SQLite; `make soak` has more."""
-POSTGRESQL_SEEDS = SEEDS // 20
+FIXED = 50
+"""Worlds that are the same for every commit. The others are drawn from its hash, so that each commit tries new ones."""
+WORLDS = scaled(200, least=FIXED)
+"""On SQLite."""
+POSTGRESQL_WORLDS = scaled(10)
 TEST_MAX_S = 600
 """Far more than a test takes, also beside other work."""
-SEEDS_PER_TEST = 100
-"""So that several processes can share the work, and somebody who waits sees it go on."""
+WORLDS_PER_TEST = 50
+"""So that several processes can share the work, and an operator who waits sees it go on."""
 
 pytestmark = pytest.mark.timeout(TEST_MAX_S)
 
 
-def chunks(seeds: int, seeds_per_test: int) -> list[range]:
-    """Cut the seeds from 1 on into ranges; or take the one of the environment."""
-    given = given_seed()
-    if given is not None:
-        return [range(given, given + 1)]
-    return [range(first, min(first + seeds_per_test, seeds + 1)) for first in range(1, seeds + 1, seeds_per_test)]
+def chunks(worlds: int, worlds_per_test: int) -> list[range]:
+    """Choose the worlds: the fixed ones first, then those of the commit; cut into ranges."""
+    drawn = FIXED + 1 + session_seed()
+    fixed = range(1, min(worlds, FIXED) + 1)
+    return [
+        seeds[first : first + worlds_per_test]
+        for seeds in (fixed, range(drawn, drawn + worlds - len(fixed)))
+        for first in range(0, len(seeds), worlds_per_test)
+    ]
 
 
 def name_of(seeds: range) -> str:
@@ -65,13 +71,13 @@ def postgresql_machine(
         yield machine
 
 
-@pytest.mark.parametrize("seeds", chunks(SEEDS, SEEDS_PER_TEST), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(WORLDS, WORLDS_PER_TEST), ids=name_of)
 def test_in_every_world_the_books_stay_exact(seeds: range, machine: Machine) -> None:
     """Whatever crashes, jumps, comes late or twice: each reply is charged once; no credit is lost, doubled or stuck."""
     run(seeds, machine)
 
 
-@pytest.mark.parametrize("seeds", chunks(POSTGRESQL_SEEDS, SEEDS_PER_TEST // 4), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(POSTGRESQL_WORLDS, WORLDS_PER_TEST // 4), ids=name_of)
 def test_in_every_world_on_postgresql_the_books_stay_exact(seeds: range, postgresql_machine: Machine) -> None:
     """The same worlds but for the power cuts: a process that dies leaves a closed connection."""
     run(seeds, postgresql_machine)

@@ -18,6 +18,8 @@ from tarazu.store.engine import transaction
 from tests.support.books import Books
 from tests.support.values import NOON_MS, make_account
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.mark.parametrize("status", AccountStatus)
 @pytest.mark.parametrize("plan", ["basic", None])

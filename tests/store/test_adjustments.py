@@ -9,6 +9,8 @@ from tarazu.store.engine import transaction
 from tests.support.books import Books, make_adjustment, make_topup
 from tests.support.values import make_account
 
+pytestmark = pytest.mark.both_stores
+
 
 def adjust(books: Books, credits_: int, *, id_: str = "adj_1", reference: str | None = None) -> Adjustment:
     """Adjust the balance of acc_1."""

@@ -10,6 +10,8 @@ from tests.support.books import Books
 from tests.support.people_values import make_admin_token
 from tests.support.values import NOON_MS
 
+pytestmark = pytest.mark.both_stores
+
 
 def add(books: Books, *tokens: AdminToken) -> None:
     """Write tokens."""

@@ -10,6 +10,8 @@ from tarazu.store.operations import Sweep
 from tests.support.books import Books, charge, make_topup, release, sqlite_only
 from tests.support.values import DAY, DAY_MS, NOON_MS, held, make_account, make_key
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture
 def books(books: Books) -> Books:

@@ -12,6 +12,8 @@ from tarazu.store.engine import transaction
 from tests.support.books import Books
 from tests.support.values import NOON_MS
 
+pytestmark = pytest.mark.both_stores
+
 
 def rest(backend: str = "small#1", process: str = "a", **changes: Any) -> BackendRest:
     """Make the rest of a backend that ends in a minute."""
@@ -73,7 +75,7 @@ def test_a_process_has_only_so_many_rows(books: Books, monkeypatch: pytest.Monke
     assert [each.backend for each in read(books)] == ["small#1", "small#2"]
 
 
-@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 def test_nobody_waits_for_who_takes_old_rows_away(books: Books) -> None:
     """Two processes that come upon them at once do not stand in each other's way."""
     write(books, rest(process="dead", until_ms=NOON_MS), process="dead")

@@ -31,6 +31,8 @@ from tests.support.values import (
     refused,
 )
 
+pytestmark = pytest.mark.both_stores
+
 MINUTE = NOON_MS // MINUTE_MS
 USAGE = "SELECT day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens FROM daily_usage"
 

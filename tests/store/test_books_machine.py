@@ -31,6 +31,8 @@ from tarazu.store.topups import insert_topup
 from tests.support.books import Books, empty_books, make_adjustment, make_topup, open_books
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_tables import AccountRow, KeyRow, month_start_ms, reply_of
+from tests.support.scale import scaled
+from tests.support.seeds import session_seed
 from tests.support.stores import Store
 from tests.support.values import (
     DAY_MS,
@@ -43,6 +45,8 @@ from tests.support.values import (
     make_model,
     make_plan,
 )
+
+pytestmark = pytest.mark.both_stores
 
 START_MS = instant_ms("2030-01-31T20:00:00")
 """Half an hour before February begins in Tehran."""
@@ -67,10 +71,11 @@ KEPT_QUERY = "SELECT request_id, account_id, key, fingerprint, created_at_ms, re
 USAGE_QUERY = (
     "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens FROM daily_usage"
 )
-RUNS = 2_000
+RUNS = scaled(200)
 """On each kind of database."""
-CHUNKS = 10
-"""Tests that share the runs, so that several processes can."""
+RUNS_OF_ONE_TEST = 200
+CHUNKS = -(-RUNS // RUNS_OF_ONE_TEST)
+"""Tests that share the runs."""
 STEPS = 8
 SHRINKING_MAX_S = 600
 """A failure is shown as the shortest sequence that still fails; finding that takes a while."""
@@ -306,15 +311,11 @@ def _outcome(answer: Any) -> Any:
 
 @pytest.mark.timeout(SHRINKING_MAX_S)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_any_sequence_of_batches_comes_out_as_in_the_model(
-    chunk: int, store: Store, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_any_sequence_of_batches_comes_out_as_in_the_model(chunk: int, store: Store, tmp_path: Path) -> None:
     """Credits, windows, states, usage and answers are exact, whatever comes together and wherever the clock goes."""
-    # Other runs in every chunk, and every time; the same ones again with pytest's -p randomly_seed.
-    session_seed = request.config.getoption("randomly_seed", 0)
     with open_books(store, tmp_path, CATALOGUE) as books:
         machine = type("BooksMachine", (BooksMachine,), {"books": books})
         run_state_machine_as_test(
-            seed(CHUNKS * session_seed + chunk)(machine),
-            settings=settings(max_examples=RUNS // CHUNKS, stateful_step_count=STEPS),
+            seed(CHUNKS * session_seed() + chunk)(machine),
+            settings=settings(max_examples=min(RUNS, RUNS_OF_ONE_TEST), stateful_step_count=STEPS),
         )

@@ -27,7 +27,7 @@ from tests.support.values import (
     refused,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.both_stores, pytest.mark.anyio]
 
 QUOTA = 3
 HOUR_MS = 60 * MINUTE_MS

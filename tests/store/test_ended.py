@@ -1,5 +1,7 @@
 """What has ended of signing in is taken away, and nothing else."""
 
+import pytest
+
 from tarazu.domain.attempts import Rule
 from tarazu.domain.people import PersonKind
 from tarazu.store.ended import ENDED_MAX, take_ended_away
@@ -11,6 +13,8 @@ from tarazu.store.sign_in_failures import count_failure
 from tests.support.books import Books
 from tests.support.people_values import digest, make_session
 from tests.support.values import NOON_MS, make_account
+
+pytestmark = pytest.mark.both_stores
 
 TABLES = ("sessions", "invitations", "sign_in_failures")
 

@@ -17,6 +17,8 @@ from tests.support.at_once import wait_until
 from tests.support.books import Books, postgresql_only, sqlite_only
 from tests.support.values import make_account
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.mark.parametrize(
     ("url", "reason"),

@@ -26,6 +26,8 @@ from tests.support.values import (
     refused,
 )
 
+pytestmark = pytest.mark.both_stores
+
 BODY = b'{"prompt": "Hello"}'
 KEPT = "SELECT account_id, key, request_id, period, created_at_ms, reply FROM idempotency_keys ORDER BY 1, 2"
 

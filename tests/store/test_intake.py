@@ -8,6 +8,8 @@ from tarazu.store.engine import transaction
 from tarazu.store.intake import read_intake, write_intake
 from tests.support.books import Books
 
+pytestmark = pytest.mark.both_stores
+
 
 def test_new_books_take_requests(books: Books) -> None:
     """The switch is there from the start, and off."""

@@ -13,6 +13,8 @@ from tests.support.books import Books
 from tests.support.people_values import digest, make_operator
 from tests.support.values import NOON_MS, make_account
 
+pytestmark = pytest.mark.both_stores
+
 ADA = Owner(PersonKind.HOLDER, "acc_1")
 GRACE = Owner(PersonKind.OPERATOR, "opr_1")
 END_MS = NOON_MS + 1_000

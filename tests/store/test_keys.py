@@ -11,6 +11,8 @@ from tarazu.store.keys import find_key, list_keys, revoke_key, set_key_expiry
 from tests.support.books import Books, sqlite_only
 from tests.support.values import NOON_MS, key_text, make_account, make_key
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.mark.parametrize("models", [None, (), ("small",), ("org/model:1.5", 'odd"id', "*")])
 def test_a_key_reads_back_as_it_was_written(books: Books, models: tuple[str, ...] | None) -> None:

@@ -7,6 +7,8 @@ from tarazu.domain.keys import parse
 from tarazu.service.identifiers import first_completion_id, new_completion_id
 from tests.support.books import Books
 
+pytestmark = pytest.mark.both_stores
+
 SIZE = Size(requests=3_000, accounts=7, keys_per_account=2, days=40, holds=5, idempotency_keys=11)
 
 

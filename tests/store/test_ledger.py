@@ -31,7 +31,7 @@ from tests.support.values import (
     refused,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.both_stores, pytest.mark.anyio]
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ async def test_a_charge_is_on_disk_before_it_is_answered_and_a_hold_need_not_be(
     books.assert_balanced()
 
 
-@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(("relaxed", "synchronous_commit"), [(True, "off"), (False, "on")])
 async def test_postgresql_waits_for_its_disk_only_where_it_must(
     books: Books, *, relaxed: bool, synchronous_commit: str

@@ -27,7 +27,7 @@ from tests.support.values import (
     refused,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.both_stores, pytest.mark.anyio]
 
 
 async def admit_at_once(ledgers: Sequence[Ledger], count: int, keys: int = 1) -> list[Decision]:
@@ -130,7 +130,7 @@ async def test_admissions_charges_and_releases_at_once_stay_balanced(books: Book
     books.assert_balanced()
 
 
-@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 async def test_batches_of_two_processes_over_the_same_accounts_do_not_deadlock(books: Books) -> None:
     """Asked for in opposite orders, admissions and charges lock their rows in one: who has to wait waits for the other.
 

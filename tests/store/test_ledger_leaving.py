@@ -16,7 +16,7 @@ from tests.support.values import (
     make_key,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.both_stores, pytest.mark.anyio]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.support.books import TABLES, Books, make_topup, postgresql_only, sqli
 from tests.support.ledgers import charge, paused, running
 from tests.support.values import DAY_MS, held, make_account, make_asked, make_catalogue, make_key, make_plan, present
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.both_stores, pytest.mark.anyio]
 
 NO_PAGE_LIMIT = 4_294_967_294
 LOCK_TIMEOUT_MS = 50

@@ -23,7 +23,7 @@ from tests.support.values import (
     present,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.both_stores, pytest.mark.anyio]
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from tarazu.store.logins import HolderLogin, find_login, set_login_language, set
 from tests.support.books import Books
 from tests.support.values import NOON_MS, make_account
 
+pytestmark = pytest.mark.both_stores
+
 
 def test_a_login_begins_with_its_password(books: Books) -> None:
     """A language before it is kept nowhere; another password leaves the language as it is."""

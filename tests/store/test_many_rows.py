@@ -10,6 +10,8 @@ from tarazu.store.engine import transaction
 from tarazu.store.many_rows import FEW, insert_rows, update_rows
 from tests.support.books import Books
 
+pytestmark = pytest.mark.both_stores
+
 metadata = MetaData()
 things = Table(
     "things",

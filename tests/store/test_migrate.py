@@ -24,6 +24,8 @@ from tests.support.books import Books, sqlite_only
 from tests.support.stores import Store
 from tests.support.values import make_account
 
+pytestmark = pytest.mark.both_stores
+
 TABLES = {
     "accounts",
     "keys",

@@ -19,6 +19,8 @@ from tests.support.books import Books
 from tests.support.people_values import make_operator
 from tests.support.values import NOON_MS
 
+pytestmark = pytest.mark.both_stores
+
 
 def add(books: Books, *operators: Operator) -> None:
     """Write operators."""

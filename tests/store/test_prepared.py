@@ -26,6 +26,8 @@ from tarazu.store.prepared import Prepared, write_together
 from tests.support.books import Books, postgresql_only
 from tests.support.statements import seen
 
+pytestmark = pytest.mark.both_stores
+
 metadata = MetaData()
 things = Table(
     "things",

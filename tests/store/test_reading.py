@@ -82,7 +82,7 @@ def everything(books: Books, size: int) -> list[Operation]:
 
 
 @pytest.mark.parametrize("size", [1, 20])
-@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 def test_postgresql_reads_only_the_rows_of_the_batch(large_books: Books, size: int) -> None:
     """Also when it has chosen a plan for a statement that comes again and again."""
     for _ in range(12):
@@ -94,7 +94,7 @@ def test_postgresql_reads_only_the_rows_of_the_batch(large_books: Books, size: i
         assert max(read.values()) < 30 * size + 30, read
 
 
-@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 def test_postgresql_goes_by_ids_in_tables_that_it_believes_to_be_empty(small_books: Books) -> None:
     """It keeps a plan that it has made for a new month's first requests, and the next ones may be a hundred thousand.
 

@@ -21,6 +21,8 @@ from tests.support.books import Books
 from tests.support.people_values import digest, make_operator, make_session
 from tests.support.values import NOON_MS, make_account
 
+pytestmark = pytest.mark.both_stores
+
 HOLDER, OPERATOR = PersonKind.HOLDER, PersonKind.OPERATOR
 
 

@@ -12,6 +12,8 @@ from tests.support.books import Books
 from tests.support.people_values import digest
 from tests.support.values import MINUTE_MS, NOON_MS
 
+pytestmark = pytest.mark.both_stores
+
 RULE = Rule(5, 15 * MINUTE_MS)
 END_MS = NOON_MS + RULE.window_ms
 

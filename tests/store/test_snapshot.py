@@ -14,7 +14,9 @@ from tarazu.store.snapshot import ASIDE, IN_MEMORY, snapshot
 from tests.support.books import Books, sqlite_only
 from tests.support.values import make_account
 
-postgresql_only = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+pytestmark = pytest.mark.both_stores
+
+postgresql_only = pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 
 tables = MetaData()
 aside = Table("numbers", tables, Column("number", Integer), schema=ASIDE)

@@ -11,6 +11,8 @@ from tarazu.store.topups import find_topup, insert_topup
 from tests.support.books import Books, make_topup
 from tests.support.values import make_account
 
+pytestmark = pytest.mark.both_stores
+
 
 def test_a_top_up_adds_to_the_balance_and_reads_back(books: Books) -> None:
     """To that of its own account; it is found by its reference."""

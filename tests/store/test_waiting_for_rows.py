@@ -11,7 +11,7 @@ from tarazu.store.operations import Admit
 from tests.support.books import Books
 from tests.support.values import held, make_account, make_asked, make_catalogue, make_key, make_plan
 
-pytestmark = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 
 ACCOUNTS = 1_000
 """So many that PostgreSQL finds them by an index."""

@@ -34,9 +34,9 @@ _EMPTYING = [
     f"UPDATE intake SET stopped = 0, retry_after_s = {Intake().retry_after_s}",  # noqa: S608 - a figure of ours
 ]
 
-sqlite_only = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+sqlite_only = pytest.mark.parametrize("store_kind", ["sqlite"], indirect=True)
 """For tests that use SQLite's own switches, or whose claim is not about the books."""
-postgresql_only = pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+postgresql_only = pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
 """For tests of what only PostgreSQL has."""
 
 

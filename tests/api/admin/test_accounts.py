@@ -17,6 +17,8 @@ from tests.support.at_once import at_once
 from tests.support.envelopes import assert_domain_error
 from tests.support.service import RunningService
 
+pytestmark = pytest.mark.both_stores
+
 HOUR_MS = 3_600_000
 
 

@@ -12,12 +12,13 @@ import pytest
 from tests.support.admin import AdminClient, admin_client
 from tests.support.backend import ScriptedBackend
 from tests.support.books import sqlite_only
+from tests.support.scale import scaled
 from tests.support.service import RunningService, checked
 from tests.support.stores import Store
 
-CASES_MIN = 500
-CASES_OF_ONE_OPERATION = 18
-CHAINS = 8
+CASES_MIN = scaled(50)
+CASES_OF_ONE_OPERATION = scaled(2)
+CHAINS = scaled(2)
 TIMEOUT_S = 400
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 # What is printable, and whether a plan or an email is free, is beyond a schema: such a body may be refused as to its

@@ -11,6 +11,8 @@ from tests.support.at_once import at_once
 from tests.support.envelopes import assert_domain_error
 from tests.support.service import Customer, RunningService
 
+pytestmark = pytest.mark.both_stores
+
 
 def test_the_same_account_again(service: RunningService, admin: AdminClient) -> None:
     """The first answers 201, the same again 200 with the account as it is by then, and it is one act."""

@@ -11,6 +11,8 @@ from tests.support.at_once import at_once
 from tests.support.envelopes import assert_domain_error
 from tests.support.service import RunningService
 
+pytestmark = pytest.mark.both_stores
+
 
 def test_a_payment_is_added_once(service: RunningService, admin: AdminClient) -> None:
     """The first answers 201, the same again 200 with the first; who did it stands in the books and in the trail."""

@@ -1,10 +1,14 @@
 """Keys: issue, show, list, revoke and replace them."""
 
+import pytest
+
 from tarazu.store.trail import Via
 from tests.support.admin import AdminClient
 from tests.support.answers import look
 from tests.support.envelopes import assert_domain_error
 from tests.support.service import Customer, RunningService
+
+pytestmark = pytest.mark.both_stores
 
 
 def issued(admin: AdminClient, account_id: str, **values: object) -> Customer:

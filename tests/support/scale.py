@@ -1,0 +1,15 @@
+"""How much is tried of what is random, repeated or shown in many ways: one knob for all tests."""
+
+import os
+
+SCALE_VARIABLE = "TARAZU_TEST_SCALE"
+SCALE = float(os.environ.get(SCALE_VARIABLE, "1"))
+"""1 in `make test`; `make check` has less, `make nightly` and `make soak` have more."""
+NIGHTLY = 10.0
+EVERYTHING = SCALE >= NIGHTLY
+"""Every test on both stores, every page in every look, every SDK and server in every exchange."""
+
+
+def scaled(at_one: float, *, least: int = 1) -> int:
+    """Tell how many there are at the scale in force of what there are `at_one` of at scale 1."""
+    return max(least, round(at_one * SCALE))
