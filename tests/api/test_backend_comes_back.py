@@ -12,6 +12,7 @@ from msgspec import Struct
 from tarazu.backends.health import FAILURES_MAX
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers, replies, stalls
+from tests.support.patience import PATIENCE_S
 from tests.support.service import RunningService, checked
 
 WORKERS = 2
@@ -24,7 +25,6 @@ SHARE_MIN = 0.35
 """Of two backends with the same weight."""
 TRIALS_MAX = 12
 """Of both workers, in the time that a backend is away here."""
-TIMEOUT_S = 30
 CATALOGUE = """
 [plans.large]
 monthly_credits = 1000000
@@ -98,7 +98,7 @@ class Load:
         """Wait until so many more requests have been answered."""
         with self._grown:
             until = self.statuses.total() + number
-            assert self._grown.wait_for(lambda: self.statuses.total() >= until, TIMEOUT_S), self.statuses
+            assert self._grown.wait_for(lambda: self.statuses.total() >= until, PATIENCE_S), self.statuses
 
     def _ask(self) -> None:
         while not self._stop.is_set():
@@ -139,12 +139,12 @@ def test_a_backend_that_dies_and_comes_back_costs_no_caller_a_reply(
         return served[0] / sum(served)
 
     with Load(service) as load:
-        wait_until(lambda: share(load) > SHARE_MIN, timeout_s=TIMEOUT_S)
+        wait_until(lambda: share(load) > SHARE_MIN, timeout_s=PATIENCE_S)
         WAYS[way].go(dying)
         before = len(dying.received)
         load.wait_for_answers(AWAY_REPLIES)
         asked_in_vain = len(dying.received) - before
         WAYS[way].come_back(dying)
-        wait_until(lambda: share(load) > SHARE_MIN, timeout_s=TIMEOUT_S)
+        wait_until(lambda: share(load) > SHARE_MIN, timeout_s=PATIENCE_S)
     assert set(load.statuses) == {200}
     assert asked_in_vain <= WORKERS * FAILURES_MAX + CLIENTS + TRIALS_MAX

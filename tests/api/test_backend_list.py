@@ -11,6 +11,7 @@ from tarazu.domain.calendar import iso_time
 from tests.support.answers import look
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
+from tests.support.patience import PATIENCE_S
 from tests.support.service import CATALOGUE, RunningService, checked
 from tests.support.stores import Store
 
@@ -34,7 +35,6 @@ url = "BACKEND"
 model = "first"
 """
 WORKERS = 2
-WAIT_S = 30
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_backend_is_told_to_rest_in_all_processes_that_leave_it_alone(
         service.chat(customer, model="test/hasty")  # over a connection of its own: by and by each worker gets one
         return resting(service, "busy") == WORKERS
 
-    wait_until(are_busy, timeout_s=WAIT_S)
+    wait_until(are_busy, timeout_s=PATIENCE_S)
     found = listed(service)
     assert {name: each["health"] for name, each in found.items() if each["health"] != "ready"} == {
         "test/hasty#1": "busy",
@@ -98,14 +98,14 @@ def test_a_backend_that_is_trusted_again_is_ready(service: RunningService, backe
         service.chat(customer, model="test/hasty")  # each trial that fails lengthens the rest
         return resting(service, "tripped") == WORKERS
 
-    wait_until(is_tripped, timeout_s=WAIT_S)
+    wait_until(is_tripped, timeout_s=PATIENCE_S)
     backend.reset()
 
     def is_trusted() -> bool:
         service.chat(customer, model="test/hasty")
         return resting(service, "tripped") == 0
 
-    wait_until(is_trusted, timeout_s=WAIT_S)
+    wait_until(is_trusted, timeout_s=PATIENCE_S)
     found = listed(service)["test/hasty#1"]
     assert (found["health"], found["rests"]) == ("ready", [])
 

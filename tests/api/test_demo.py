@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.service import STOP_TIMEOUT_S, free_port
+from tests.support.patience import PATIENCE_S
+from tests.support.service import free_port
 
-PASTE_TIMEOUT_S = 60
 KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
 TARAZU = [sys.executable, "-m", "tarazu"]
 
@@ -33,7 +33,7 @@ class Demo:
             env={**os.environ, **environ},
             capture_output=True,
             text=True,
-            timeout=PASTE_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -58,7 +58,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         demo.paste([*TARAZU, "audit"])
     finally:
         process.terminate()
-        process.communicate(timeout=STOP_TIMEOUT_S)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def test_the_printed_curl_line_names_paris(demo: Demo) -> None:

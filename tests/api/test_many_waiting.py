@@ -10,6 +10,7 @@ import pytest
 from tests.support.answers import look
 from tests.support.at_once import at_once, wait_until
 from tests.support.backend import ScriptedBackend
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import KIB, peak_bytes, workers
 from tests.support.service import Customer, RunningService, checked
 from tests.support.wire import Wire, chat_head
@@ -18,7 +19,6 @@ WAITING = 2_000
 BODY_FILLER = "x" * 1_000
 NARROW = 8
 OTHERS = 20
-WAIT_S = 60
 CATALOGUE = f"""
 [plans.large]
 monthly_credits = 1000000
@@ -80,8 +80,8 @@ def test_many_that_wait_take_little_memory_and_harm_no_other_model(
         wires = [stack.enter_context(Wire(service.port)) for _ in range(WAITING)]
         for wire in wires:
             _ask(wire, waiting, model)
-        wait_until(lambda: _held(service) == WAITING, timeout_s=WAIT_S)
-        wait_until(lambda: len(backend.received) == 1 + at_the_backend, timeout_s=WAIT_S)
+        wait_until(lambda: _held(service) == WAITING, timeout_s=PATIENCE_S)
+        wait_until(lambda: len(backend.received) == 1 + at_the_backend, timeout_s=PATIENCE_S)
         grown = peak_bytes(worker) - before
         answers = at_once([partial(service.chat, other, "Hello", model="other")] * OTHERS)
         assert [answer.status for answer in answers] == [200] * OTHERS

@@ -28,9 +28,10 @@ from tests.support.answers import (
     statuses,
 )
 from tests.support.at_once import Call, at_once, held, wait_until
-from tests.support.backend import EVENT_TIMEOUT_S, Exchange, ScriptedBackend, answers, completion
+from tests.support.backend import Exchange, ScriptedBackend, answers, completion
 from tests.support.envelopes import assert_plain_error
 from tests.support.four_processes import PROCESSES, FourProcesses, Line, four_processes
+from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
 from tests.support.service import PATIENT, USAGE, Answer, Customer, RunningService
 from tests.support.set_clock import SetClock
@@ -126,7 +127,7 @@ def test_parallel_calls_over_five_keys_do_not_overdraw_three_credits(
     customer = service.customer(plan, balance=balance)
     keys = [customer, *(service.another_key(customer) for _ in range(4))]
     with held(backend, *shared(lines, *keys), admitted=3) as asked:
-        refused = [future.result() for future in islice(as_completed(asked, EVENT_TIMEOUT_S), 57)]
+        refused = [future.result() for future in islice(as_completed(asked, PATIENCE_S), 57)]
         assert credits_left(service, customer) == (0, 0)
     for answer in refused:
         assert (answer.status, answer.code) == (402, code)
@@ -308,7 +309,7 @@ def test_a_request_sent_again_while_it_runs_is_charged_once(
     customer = service.customer()
     calls = [partial(line.post, customer, BODY, Idempotency_Key="the same") for line in lines[:8]]
     with held(backend, *calls, admitted=1) as asked:
-        for future in islice(as_completed(asked, EVENT_TIMEOUT_S), 7):
+        for future in islice(as_completed(asked, PATIENCE_S), 7):
             assert_plain_error(future.result(), 409)
             assert future.result().headers["retry-after"] == "1"
     [served] = [future.result() for future in asked if future.result().status == 200]
@@ -349,7 +350,7 @@ def test_a_limit_is_not_multiplied_by_the_number_of_processes(
     customer = service.customer("narrow")
     keys = [customer, *(service.another_key(customer) for _ in range(2))]
     with held(backend, *shared(lines, *keys), admitted=3) as asked:
-        refused = [future.result() for future in islice(as_completed(asked, EVENT_TIMEOUT_S), 57)]
+        refused = [future.result() for future in islice(as_completed(asked, PATIENCE_S), 57)]
     found = [future.result() for future in asked]
     assert statuses(refused) == [429] * 57
     assert statuses(found) == [200] * 3 + [429] * 57

@@ -18,10 +18,11 @@ from tests.support.answers import assert_paid, credits_left, look, read_usage, s
 from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.envelopes import assert_plain_error
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import children, has_ended, pass_deadlines, threads, workers
 from tests.support.rows import rows
 from tests.support.runs_first import runs_first
-from tests.support.service import CHAT, MODELS, START_TIMEOUT_S, STOP_TIMEOUT_S, USAGE, RunningService
+from tests.support.service import CHAT, MODELS, USAGE, RunningService
 from tests.support.stores import Store
 from tests.support.windows import Places, places, within_one_minute
 
@@ -79,7 +80,7 @@ def test_a_stop_finishes_what_is_being_served(
             wait_until(lambda: not _listens(service.port))
             assert not any(future.done() for future in asked)
         assert statuses([future.result() for future in asked]) == [200] * IN_FLIGHT
-        assert service.process.wait(30) == 0
+        assert service.process.wait(PATIENCE_S) == 0
         assert states_of(service, customer) == ["charged"] * IN_FLIGHT
         assert "Killing" not in service.log.read_text()
 
@@ -94,10 +95,10 @@ def test_a_stop_is_heard_by_a_worker_that_is_just_starting(
         log = tmp_path / "short.log"
         with log.open("wb") as lines:
             service.process = subprocess.Popen(service.process.args, stdout=lines, stderr=lines, env=service.environ)
-        wait_until(lambda: children(service) != [], timeout_s=START_TIMEOUT_S)
+        wait_until(lambda: children(service) != [], timeout_s=PATIENCE_S)
         [worker] = children(service)
         service.process.send_signal(number)
-        assert service.process.wait(STOP_TIMEOUT_S) == 0
+        assert service.process.wait(PATIENCE_S) == 0
         wait_until(lambda: has_ended(worker))
         assert "Killing" not in log.read_text()
 
@@ -183,7 +184,7 @@ def test_a_worker_that_is_killed_is_replaced(store: Store, backend: ScriptedBack
             with pytest.raises((OSError, http.client.HTTPException)):
                 asked.result()
         wait_until(lambda: [pid for pid in workers(service) if pid != worker] != [])
-        wait_until(lambda: _is_well(service), timeout_s=START_TIMEOUT_S)
+        wait_until(lambda: _is_well(service), timeout_s=PATIENCE_S)
         assert credits_left(service, customer) == (2, 0)
         assert service.chat(customer).status == 200
         assert states_of(service, customer) == ["held", "charged"]
@@ -260,17 +261,17 @@ def test_of_two_services_that_start_at_once_on_a_port_one_is_refused(
             first.process = subprocess.Popen(second.args, stdout=log, stderr=log, env=first.environ)
         both = [first.process, second]
         try:
-            wait_until(lambda: any(process.poll() is not None for process in both), timeout_s=START_TIMEOUT_S)
+            wait_until(lambda: any(process.poll() is not None for process in both), timeout_s=PATIENCE_S)
             [refused] = [process for process in both if process.poll() is not None]
             [serving] = [process for process in both if process is not refused]
             first.process = serving
             assert refused.returncode == 1
-            wait_until(lambda: _is_well(first), timeout_s=START_TIMEOUT_S)
+            wait_until(lambda: _is_well(first), timeout_s=PATIENCE_S)
         finally:
             for process in both:
                 if process is not first.process:
                     process.terminate()
-                    process.wait(STOP_TIMEOUT_S)
+                    process.wait(PATIENCE_S)
         message = f"tarazu: Cannot listen on 127.0.0.1:{first.port}: Address already in use."
         assert message in (tmp_path / "second.log").read_text()
 

@@ -17,6 +17,7 @@ from tests.support.answers import credits_left
 from tests.support.backend import Exchange, ScriptedBackend, completion, replies
 from tests.support.books import sqlite_only
 from tests.support.envelopes import assert_plain_error
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import open_files, workers
 from tests.support.rows import rows
 from tests.support.service import CHAT, Customer, RunningService
@@ -247,7 +248,7 @@ def test_http_1_0_is_served(service: RunningService) -> None:
 def test_a_kept_connection_serves_again_and_again(service: RunningService) -> None:
     """One connection, fifty completions."""
     customer = service.customer()
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_S)
     headers = {"Authorization": customer.bearer, "Content-Type": "application/json"}
     connection.connect()
     assert isinstance(connection.sock, socket.socket)

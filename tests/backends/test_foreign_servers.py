@@ -1,16 +1,16 @@
 """Model servers that others wrote: llama.cpp's own, and two that imitate the makers' APIs."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from llmock.scenarios import Fail, Reply
-from llmock.testing import LLMockServer
 from msgspec import Struct
 
 from tarazu.backends.local import LocalModels
@@ -19,9 +19,15 @@ from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tests.support.dialects import ask, asked
+from tests.support.lazily import lazily
+from tests.support.patience import PATIENCE_S
 
-READY_TIMEOUT_S = 60
-END_TIMEOUT_S = 10
+if TYPE_CHECKING:
+    import llmock.scenarios as llmock_scenarios
+    import llmock.testing as llmock_testing
+else:
+    llmock_scenarios, llmock_testing = lazily("llmock.scenarios"), lazily("llmock.testing")
+
 AIMOCK = Path(__file__).parents[1] / "npm/node_modules/@copilotkit/aimock/dist/cli.js"
 AIMOCK_KEY = "sk-aimock"
 LISTENING = "listening on "
@@ -67,7 +73,7 @@ def _llama() -> Iterator[Server]:
     models = LocalModels([None])
     models.start()
     try:
-        models.wait_ready(READY_TIMEOUT_S)
+        models.wait_ready(PATIENCE_S)
         address = models.addresses[None]
         kinds = {
             "openai": BackendSpec(kind="openai", url=address.url, model="local"),
@@ -102,21 +108,23 @@ def _aimock(folder: Path) -> Iterator[Server]:
             yield Server(kinds, AIMOCK_KEY)
         finally:
             process.terminate()
-            process.wait(END_TIMEOUT_S)
+            process.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
-def llmock_server() -> Iterator[LLMockServer]:
+def llmock_server() -> Iterator[llmock_testing.LLMockServer]:
     """A server that answers and fails as it is told, in many makers' ways."""
-    with LLMockServer() as server:
+    with llmock_testing.LLMockServer() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory, llmock_server: LLMockServer) -> Iterator[dict[str, Server]]:
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, llmock_server: llmock_testing.LLMockServer
+) -> Iterator[dict[str, Server]]:
     """All of them, by name."""
     root = llmock_server.url
-    llmock = {
+    mocked = {
         "openai": BackendSpec(kind="openai", url=f"{root}/v1"),
         "mistral": BackendSpec(kind="openai", url=f"{root}/mistral/v1"),
         "groq": BackendSpec(kind="openai", url=f"{root}/groq/openai/v1"),
@@ -124,7 +132,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory, llmock_server: LLMockServe
         "gemini": BackendSpec(kind="gemini", url=f"{root}/gemini/v1beta"),
     }
     with _llama() as llama, _aimock(tmp_path_factory.mktemp("aimock")) as aimock:
-        yield {"llama": llama, "aimock": aimock, "llmock": Server(llmock, "sk-llmock")}
+        yield {"llama": llama, "aimock": aimock, "llmock": Server(mocked, "sk-llmock")}
 
 
 SPOKEN = [
@@ -154,11 +162,11 @@ def fault(server: Server, kind: str, request: Any = None, *, key: str | None = N
 
 @pytest.mark.parametrize(("name", "kind"), SPOKEN)
 def test_a_conversation_with_every_setting_is_answered(
-    servers: dict[str, Server], llmock_server: LLMockServer, name: str, kind: str
+    servers: dict[str, Server], llmock_server: llmock_testing.LLMockServer, name: str, kind: str
 ) -> None:
     """Nothing that is sent is refused, and the text comes back with its figures."""
     llmock_server.state.reset()
-    llmock_server.state.scenarios.add(Reply(text="Paris."))
+    llmock_server.state.scenarios.add(llmock_scenarios.Reply(text="Paris."))
     request = asked(
         ("system", "Answer briefly."),
         ("user", "Hello"),
@@ -175,11 +183,11 @@ def test_a_conversation_with_every_setting_is_answered(
 
 @pytest.mark.parametrize(("name", "kind"), SPOKEN)
 def test_a_request_without_settings_is_answered(
-    servers: dict[str, Server], llmock_server: LLMockServer, name: str, kind: str
+    servers: dict[str, Server], llmock_server: llmock_testing.LLMockServer, name: str, kind: str
 ) -> None:
     """What a server must have it gets."""
     llmock_server.state.reset()
-    llmock_server.state.scenarios.add(Reply(text="Paris."))
+    llmock_server.state.scenarios.add(llmock_scenarios.Reply(text="Paris."))
     request = asked(("user", QUESTION))
     assert "Paris" in ask(servers[name].kinds[kind], request, Secrets(api_key=servers[name].key)).text
 
@@ -236,29 +244,30 @@ def test_an_unpaid_key_is_not_waited_for(servers: dict[str, Server]) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), MOCKED)
 @pytest.mark.parametrize(
-    ("failure", "expected"),
+    ("status", "retry_after", "expected"),
     [
-        (Fail(401), (Fault.KEY_REFUSED, None)),
-        (Fail(403), (Fault.KEY_REFUSED, None)),
-        (Fail(404), (Fault.STATUS, None)),
-        (Fail(413), (Fault.REQUEST_REFUSED, None)),
-        (Fail(429, retry_after=7), (Fault.BUSY, 7)),
-        (Fail(500), (Fault.STATUS, None)),
-        (Fail(503, retry_after=7), (Fault.BUSY, 7)),
-        (Fail(529, retry_after=3), (Fault.BUSY, 3)),
+        (401, None, (Fault.KEY_REFUSED, None)),
+        (403, None, (Fault.KEY_REFUSED, None)),
+        (404, None, (Fault.STATUS, None)),
+        (413, None, (Fault.REQUEST_REFUSED, None)),
+        (429, 7, (Fault.BUSY, 7)),
+        (500, None, (Fault.STATUS, None)),
+        (503, 7, (Fault.BUSY, 7)),
+        (529, 3, (Fault.BUSY, 3)),
     ],
 )
 def test_a_makers_failure_is_told_as_what_it_is(
     servers: dict[str, Server],
-    llmock_server: LLMockServer,
+    llmock_server: llmock_testing.LLMockServer,
     name: str,
     kind: str,
-    failure: Fail,
+    status: int,
+    retry_after: int | None,
     expected: tuple[Fault, float | None],
 ) -> None:
     """In the form of each maker, with the number as the detail."""
     llmock_server.state.reset()
-    llmock_server.state.scenarios.add(failure)
+    llmock_server.state.scenarios.add(llmock_scenarios.Fail(status, retry_after=retry_after))
     error = fault(servers[name], kind)
     assert (error.fault, error.retry_after_s) == expected
-    assert error.detail == str(failure.status)
+    assert error.detail == str(status)

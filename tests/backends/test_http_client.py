@@ -8,15 +8,15 @@ import pytest
 from tarazu.backends.http_client import REPLY_BYTES_MAX, HttpClient
 from tarazu.backends.port import BackendError, Fault
 from tests.support.backend import Behaviour, ScriptedBackend, answers, resets, stalls, stalls_in_body
+from tests.support.patience import PATIENCE_S
 
 ELSEWHERE = "http://model-server.invalid/v1/chat/completions"
 """A name that does not resolve: only a proxy can take a request to it."""
 BODY = b'{"messages": [{"role": "user", "content": "Hello"}]}'
-TIMEOUT_S = 20
 PROXY_VARIABLES = ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY")
 
 
-async def _post(url: str, *, direct: bool = False, timeout_s: float = TIMEOUT_S) -> tuple[int, bytes]:
+async def _post(url: str, *, direct: bool = False, timeout_s: float = PATIENCE_S) -> tuple[int, bytes]:
     client = HttpClient()
     try:
         reply = await client.post_json(
@@ -27,7 +27,7 @@ async def _post(url: str, *, direct: bool = False, timeout_s: float = TIMEOUT_S)
     return reply.status, reply.body
 
 
-def _fault(url: str, timeout_s: float = TIMEOUT_S) -> Fault:
+def _fault(url: str, timeout_s: float = PATIENCE_S) -> Fault:
     with pytest.raises(BackendError) as caught:
         asyncio.run(_post(url, timeout_s=timeout_s))
     assert "127.0.0.1" not in str(caught.value)

@@ -28,11 +28,9 @@ from tarazu.backends.local_model import LocalModelError, find_model
 from tarazu.backends.local_server import CONTEXT_TOKENS_MAX, Answer, Order
 from tarazu.backends.port import BackendError, Fault, Reply
 from tarazu.domain.prompt import ChatRequest, Message, Settings
+from tests.support.patience import PATIENCE_S
 from tests.support.values import Clock
 
-READY_TIMEOUT_S = 60
-REPLY_TIMEOUT_S = 60
-END_TIMEOUT_S = 10
 ABANDONED_TIMEOUT_S = 15
 ANOTHER_BACKENDS_KEY = "sk-of-another-backend"
 QUESTION = "What is the capital of France?"
@@ -48,7 +46,7 @@ def models() -> Iterator[LocalModels]:
         monkeypatch.setenv("OPENAI_API_KEY", ANOTHER_BACKENDS_KEY)
         models.start()
         try:
-            models.wait_ready(READY_TIMEOUT_S)
+            models.wait_ready(PATIENCE_S)
             yield models
         finally:
             models.stop()
@@ -67,7 +65,7 @@ def asked(text: str, *, system: str | None = None, max_tokens: int = 24) -> Chat
     return ChatRequest(model=None, messages=(*first, Message("user", text)), settings=Settings(max_tokens=max_tokens))
 
 
-def replies(address: LocalAddress, *requests: ChatRequest, timeout_s: float = REPLY_TIMEOUT_S) -> list[Reply]:
+def replies(address: LocalAddress, *requests: ChatRequest, timeout_s: float = PATIENCE_S) -> list[Reply]:
     """Ask for all at once."""
 
     async def ask_all() -> list[Reply]:
@@ -83,7 +81,7 @@ def status(address: LocalAddress, path: str, *, key: str | None = None, body: ob
     url = urlsplit(address.url)
     assert url.hostname is not None
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    with contextlib.closing(http.client.HTTPConnection(url.hostname, url.port, timeout=REPLY_TIMEOUT_S)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(url.hostname, url.port, timeout=PATIENCE_S)) as connection:
         if body is None:
             connection.request("GET", path, headers=headers)
         else:
@@ -92,12 +90,12 @@ def status(address: LocalAddress, path: str, *, key: str | None = None, body: ob
 
 
 def ends(process_id: int) -> Callable[[], bool]:
-    """Tell, when called, whether the process of now has ended, or does within END_TIMEOUT_S."""
+    """Tell, when called, whether the process of now has ended, or does within PATIENCE_S."""
     process = os.pidfd_open(process_id)
 
     def has_ended() -> bool:
         with contextlib.closing(os.fdopen(process)):
-            return bool(select.select([process], [], [], END_TIMEOUT_S)[0])
+            return bool(select.select([process], [], [], PATIENCE_S)[0])
 
     return has_ended
 
@@ -158,7 +156,7 @@ def test_killed_process_is_back_at_the_same_address(model: LocalModel) -> None:
     assert before is not None
     os.kill(before, signal.SIGKILL)
     (reply,) = replies(address, asked(QUESTION))
-    model.wait_ready(READY_TIMEOUT_S)
+    model.wait_ready(PATIENCE_S)
     assert "Paris" in reply.text
     assert model.address == address
     assert model.process_id not in {None, before}
@@ -170,7 +168,7 @@ def test_process_killed_under_a_request_still_answers_it(model: LocalModel) -> N
     async def ask_and_kill() -> Reply:
         with contextlib.closing(HttpClient()) as client:
             backend = LocalBackend(client, Clock(), name="local", url=model.address.url, api_key=model.address.api_key)
-            asking = asyncio.create_task(backend.ask(asked("Tell a story.", max_tokens=60), timeout_s=REPLY_TIMEOUT_S))
+            asking = asyncio.create_task(backend.ask(asked("Tell a story.", max_tokens=60), timeout_s=PATIENCE_S))
             await asyncio.sleep(0.3)  # the reply takes more than a second; nothing tells when it has begun
             assert model.process_id is not None
             os.kill(model.process_id, signal.SIGKILL)
@@ -218,7 +216,7 @@ def test_stop_ends_the_process() -> None:
     """After `stop` the process is gone, and nobody listens at its address."""
     models = LocalModels([None])
     models.start()
-    models.wait_ready(READY_TIMEOUT_S)
+    models.wait_ready(PATIENCE_S)
     (model,) = models
     assert model.process_id is not None
     has_ended = ends(model.process_id)
@@ -243,10 +241,10 @@ def test_stop_while_loading_ends_the_wait_for_it() -> None:
     models = LocalModels([None])
     models.start()
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(models.wait_ready, READY_TIMEOUT_S)
+        waiting = pool.submit(models.wait_ready, PATIENCE_S)
         models.stop()
         with pytest.raises(LocalModelError, match="it was stopped"):
-            waiting.result(END_TIMEOUT_S)
+            waiting.result(PATIENCE_S)
 
 
 PARENT = """
@@ -281,7 +279,7 @@ def test_process_ends_with_its_standard_input() -> None:
         process.stdin.flush()
         assert msgspec.json.decode(process.stdout.readline(), type=Answer) == Answer()
         process.stdin.close()
-        assert process.wait(END_TIMEOUT_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_damaged_file_is_told(tmp_path: Path) -> None:
@@ -293,7 +291,7 @@ def test_damaged_file_is_told(tmp_path: Path) -> None:
     models.start()
     try:
         with pytest.raises(LocalModelError, match=r"damaged\.gguf cannot be started: .* corrupted or incomplete"):
-            models.wait_ready(READY_TIMEOUT_S)
+            models.wait_ready(PATIENCE_S)
     finally:
         models.stop()
 
@@ -313,9 +311,9 @@ def test_starts_again_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> N
     models = LocalModels([None])
     models.start()
     try:
-        ended = [events.get(timeout=END_TIMEOUT_S) for _ in range(4)]
+        ended = [events.get(timeout=PATIENCE_S) for _ in range(4)]
         with pytest.raises(LocalModelError, match="exited with 1 while loading it; broken here"):
-            models.wait_ready(READY_TIMEOUT_S)
+            models.wait_ready(PATIENCE_S)
     finally:
         models.stop()
     assert [event["restart_in_s"] for event in ended] == [0.01, 0.02, 0.03, 0.03]

@@ -1,26 +1,16 @@
 """The makers' own SDKs: they ask as our backends do, their types describe our requests, and we read their answers."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from itertools import pairwise
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-import anthropic
-import openai
 import pytest
-from anthropic._constants import ANTHROPIC_API_VERSION
-from anthropic.types import Message as AnthropicMessage
-from anthropic.types import RedactedThinkingBlock, StopReason, TextBlock, ThinkingBlock, Usage
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-from google import genai
-from google.genai import types as gemini
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletion, ChatCompletionMessage
-from openai.types.chat.chat_completion import Choice
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
-from pydantic import TypeAdapter
 
 from tarazu.backends.http_backend import BodyWriter
 from tarazu.backends.kinds import KINDS
@@ -32,6 +22,17 @@ from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import WHITE_SPACE, ChatRequest, Message, Settings
 from tests.support.backend import Received, ScriptedBackend, answers
 from tests.support.dialects import ANSWERS, anthropic_answer, ask, asked
+from tests.support.lazily import lazily
+
+if TYPE_CHECKING:
+    import anthropic._constants
+    import anthropic.types.message_create_params
+    import openai.types.chat.chat_completion
+    import openai.types.chat.completion_create_params
+    import pydantic
+    from google import genai
+else:
+    anthropic, openai, pydantic, genai = map(lazily, ("anthropic", "openai", "pydantic", "google.genai"))
 
 KEY = "sk-5eCr3t"
 GONE_FROM_ANTHROPICS_TYPES = {"temperature", "top_p"}
@@ -112,7 +113,7 @@ def test_the_anthropic_sdk_asks_as_we_do(backend: ScriptedBackend) -> None:
         asked(("system", "Be brief."), ("user", "Hello"), max_tokens=9, stop=("E",)),
         "",
         key_header="Authorization",
-        headers={"anthropic-version": ANTHROPIC_API_VERSION},
+        headers={"anthropic-version": anthropic._constants.ANTHROPIC_API_VERSION},
     )
     with anthropic.Anthropic(base_url=backend.root, api_key=KEY, max_retries=0) as client:
         client.messages.create(
@@ -148,16 +149,16 @@ def test_the_gemini_sdk_asks_as_we_do(backend: ScriptedBackend) -> None:
         "/v1beta",
     )
     with genai.Client(
-        api_key=KEY, http_options=gemini.HttpOptions(base_url=backend.root, api_version="v1beta")
+        api_key=KEY, http_options=genai.types.HttpOptions(base_url=backend.root, api_version="v1beta")
     ) as client:
         client.models.generate_content(
             model="m",
             contents=[
-                gemini.Content(role="user", parts=[gemini.Part(text="Hello")]),
-                gemini.Content(role="model", parts=[gemini.Part(text="Hi.")]),
-                gemini.Content(role="user", parts=[gemini.Part(text="So?")]),
+                genai.types.Content(role="user", parts=[genai.types.Part(text="Hello")]),
+                genai.types.Content(role="model", parts=[genai.types.Part(text="Hi.")]),
+                genai.types.Content(role="user", parts=[genai.types.Part(text="So?")]),
             ],
-            config=gemini.GenerateContentConfig(
+            config=genai.types.GenerateContentConfig(
                 system_instruction="Be brief.",
                 temperature=0.5,
                 top_p=0.9,
@@ -180,14 +181,16 @@ def body(kind: str, request: ChatRequest) -> dict[str, Any]:
     return value
 
 
-OPENAI_REQUESTS = TypeAdapter(CompletionCreateParamsNonStreaming)
-ANTHROPIC_REQUESTS = TypeAdapter(MessageCreateParamsNonStreaming)
+@cache
+def adapter(kind: Any) -> pydantic.TypeAdapter[Any]:
+    """Make what checks values against a TypedDict."""
+    return pydantic.TypeAdapter(kind)
 
 
-def check(kind: TypeAdapter[Any], value: dict[str, Any], members: Collection[str]) -> None:
-    """Check a value against a TypedDict that has these members: no others, and each of its type."""
-    assert set(value) <= set(members)
-    for member in kind.validate_python(value).values():
+def check(kind: Any, value: dict[str, Any], others: Collection[str] = ()) -> None:
+    """Check a value against a TypedDict: it has members of its alone, beside `others`, and each is of its type."""
+    assert set(value) <= get_type_hints(kind).keys() | set(others)
+    for member in adapter(kind).validate_python(value).values():
         if not isinstance(member, str | dict | list) and isinstance(member, Iterable):
             list(member)  # what is only iterable is not checked before it is iterated
 
@@ -195,14 +198,16 @@ def check(kind: TypeAdapter[Any], value: dict[str, Any], members: Collection[str
 @given(REQUESTS)
 def test_openais_types_describe_our_requests(request: ChatRequest) -> None:
     """Whatever is asked."""
-    check(OPENAI_REQUESTS, body("openai", request), get_type_hints(CompletionCreateParamsNonStreaming))
+    kind = openai.types.chat.completion_create_params.CompletionCreateParamsNonStreaming
+    check(kind, body("openai", request))
 
 
 @given(REQUESTS)
 def test_anthropics_types_describe_our_requests(request: ChatRequest) -> None:
     """Whatever is asked, the user speaks first and the sides take turns."""
     told = body("anthropic", request)
-    check(ANTHROPIC_REQUESTS, told, get_type_hints(MessageCreateParamsNonStreaming).keys() | GONE_FROM_ANTHROPICS_TYPES)
+    kind = anthropic.types.message_create_params.MessageCreateParamsNonStreaming
+    check(kind, told, GONE_FROM_ANTHROPICS_TYPES)
     assert not set(told) >= GONE_FROM_ANTHROPICS_TYPES
     assert 0 <= told.get("temperature", 0) <= 1
     roles = [message["role"] for message in told["messages"]]
@@ -214,10 +219,10 @@ def test_anthropics_types_describe_our_requests(request: ChatRequest) -> None:
 def test_geminis_types_describe_our_requests(request: ChatRequest) -> None:
     """Whatever is asked; its models refuse unknown members."""
     told = body("gemini", request)
-    gemini.GenerateContentConfig.model_validate(told.pop("generationConfig", {}))
+    genai.types.GenerateContentConfig.model_validate(told.pop("generationConfig", {}))
     for content in told.pop("contents"):
-        gemini.Content.model_validate(content)
-    gemini.Content.model_validate(told.pop("systemInstruction", {}))
+        genai.types.Content.model_validate(content)
+    genai.types.Content.model_validate(told.pop("systemInstruction", {}))
     assert told == {}
 
 
@@ -234,25 +239,35 @@ def is_blank(text: str) -> bool:
     return not text.strip(WHITE_SPACE)
 
 
-USAGES = st.builds(CompletionUsage, prompt_tokens=COUNTS, completion_tokens=COUNTS, total_tokens=COUNTS)
-FINISH_REASONS = get_args(Choice.model_fields["finish_reason"].annotation)
+@st.deferred
+def usages() -> st.SearchStrategy[openai.types.CompletionUsage]:
+    """Make up any usage that OpenAI's types allow."""
+    kind = openai.types.CompletionUsage
+    return st.builds(kind, prompt_tokens=COUNTS, completion_tokens=COUNTS, total_tokens=COUNTS)
 
 
-@given(TEXTS | st.none(), st.none() | SAID, st.sampled_from(FINISH_REASONS), USAGES | st.none())
+@st.deferred
+def finish_reasons() -> st.SearchStrategy[Any]:
+    """Take any reason that OpenAI's types allow."""
+    kind = openai.types.chat.chat_completion.Choice
+    return st.sampled_from(get_args(kind.model_fields["finish_reason"].annotation))
+
+
+@given(TEXTS | st.none(), st.none() | SAID, finish_reasons, usages | st.none())
 def test_openais_answers_are_read(
-    content: str | None, refusal: str | None, finish_reason: Any, usage: CompletionUsage | None
+    content: str | None, refusal: str | None, finish_reason: Any, usage: openai.types.CompletionUsage | None
 ) -> None:
     """Every completion that its types allow is a reply, or a fault that fits."""
-    answer = ChatCompletion(
+    answer = openai.types.chat.ChatCompletion(
         id="x",
         created=1,
         model="m",
         object="chat.completion",
         choices=[
-            Choice(
+            openai.types.chat.chat_completion.Choice(
                 index=0,
                 finish_reason=finish_reason,
-                message=ChatCompletionMessage(role="assistant", content=content, refusal=refusal),
+                message=openai.types.chat.ChatCompletionMessage(role="assistant", content=content, refusal=refusal),
             )
         ],
         usage=usage,
@@ -272,30 +287,44 @@ def test_openais_answers_are_read(
         assert outcome is Fault.INVALID_REPLY
 
 
-BLOCKS = st.lists(
-    st.builds(TextBlock, type=st.just("text"), text=TEXTS)
-    | st.builds(ThinkingBlock, type=st.just("thinking"), thinking=TEXTS, signature=TEXTS)
-    | st.builds(RedactedThinkingBlock, type=st.just("redacted_thinking"), data=TEXTS),
-    max_size=4,
-)
+@st.deferred
+def blocks_of_content() -> st.SearchStrategy[list[Any]]:
+    """Make up any content that Anthropic's types allow."""
+    types = anthropic.types
+    return st.lists(
+        st.builds(types.TextBlock, type=st.just("text"), text=TEXTS)
+        | st.builds(types.ThinkingBlock, type=st.just("thinking"), thinking=TEXTS, signature=TEXTS)
+        | st.builds(types.RedactedThinkingBlock, type=st.just("redacted_thinking"), data=TEXTS),
+        max_size=4,
+    )
 
 
-@given(BLOCKS, st.sampled_from(get_args(StopReason)), COUNTS, COUNTS, COUNTS | st.none())
+@st.deferred
+def stop_reasons() -> st.SearchStrategy[anthropic.types.StopReason]:
+    """Take any reason that Anthropic's types allow."""
+    return st.sampled_from(get_args(anthropic.types.StopReason))
+
+
+@given(blocks_of_content, stop_reasons, COUNTS, COUNTS, COUNTS | st.none())
 def test_anthropics_answers_are_read(
-    blocks: list[Any], stop_reason: StopReason, read_tokens: int, written: int, cached: int | None
+    blocks: list[Any],
+    stop_reason: anthropic.types.StopReason,
+    read_tokens: int,
+    written: int,
+    cached: int | None,
 ) -> None:
     """Every message that its types allow is a reply, or a fault that fits."""
-    answer = AnthropicMessage(
+    answer = anthropic.types.Message(
         id="x",
         type="message",
         role="assistant",
         model="m",
         content=blocks,
         stop_reason=stop_reason,
-        usage=Usage(input_tokens=read_tokens, output_tokens=written, cache_read_input_tokens=cached),
+        usage=anthropic.types.Usage(input_tokens=read_tokens, output_tokens=written, cache_read_input_tokens=cached),
     )
     outcome = read("anthropic", answer.model_dump_json())
-    text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
+    text = "".join(block.text for block in blocks if isinstance(block, anthropic.types.TextBlock))
     if not is_blank(text):
         assert outcome == Reply(text=text, prompt_tokens=read_tokens + (cached or 0), completion_tokens=written)
     else:
@@ -306,23 +335,34 @@ def test_anthropics_answers_are_read(
         }.get(stop_reason, Fault.INVALID_REPLY)
 
 
-PARTS = st.lists(st.builds(gemini.Part, text=TEXTS, thought=st.booleans() | st.none()), max_size=4)
+@st.deferred
+def parts_of_content() -> st.SearchStrategy[list[genai.types.Part]]:
+    """Make up any content that Gemini's types allow."""
+    return st.lists(st.builds(genai.types.Part, text=TEXTS, thought=st.booleans() | st.none()), max_size=4)
 
 
-@given(PARTS | st.none(), st.sampled_from(gemini.FinishReason), COUNTS, COUNTS | st.none(), COUNTS | st.none())
+@given(
+    parts_of_content | st.none(),
+    st.deferred(lambda: st.sampled_from(genai.types.FinishReason)),
+    COUNTS,
+    COUNTS | st.none(),
+    COUNTS | st.none(),
+)
 def test_geminis_answers_are_read(
-    parts: list[gemini.Part] | None,
-    finish_reason: gemini.FinishReason,
+    parts: list[genai.types.Part] | None,
+    finish_reason: genai.types.FinishReason,
     read_tokens: int,
     written: int | None,
     thought: int | None,
 ) -> None:
     """Every response that its types allow is a reply, or a fault that fits."""
-    answer = gemini.GenerateContentResponse(
+    answer = genai.types.GenerateContentResponse(
         candidates=[
-            gemini.Candidate(content=gemini.Content(role="model", parts=parts), finish_reason=finish_reason, index=0)
+            genai.types.Candidate(
+                content=genai.types.Content(role="model", parts=parts), finish_reason=finish_reason, index=0
+            )
         ],
-        usage_metadata=gemini.GenerateContentResponseUsageMetadata(
+        usage_metadata=genai.types.GenerateContentResponseUsageMetadata(
             prompt_token_count=read_tokens, candidates_token_count=written, thoughts_token_count=thought
         ),
     )
@@ -333,26 +373,26 @@ def test_geminis_answers_are_read(
         assert outcome == Reply(text=text, prompt_tokens=read_tokens, completion_tokens=completion_tokens)
     elif finish_reason.value in REFUSALS:
         assert outcome is Fault.REFUSAL
-    elif finish_reason is gemini.FinishReason.MAX_TOKENS:
+    elif finish_reason is genai.types.FinishReason.MAX_TOKENS:
         assert outcome is Fault.REQUEST_REFUSED
     else:
         assert outcome is Fault.INVALID_REPLY
 
 
-@given(st.sampled_from(gemini.BlockedReason))
-def test_geminis_blocked_prompts_are_refusals(reason: gemini.BlockedReason) -> None:
+@given(st.deferred(lambda: st.sampled_from(genai.types.BlockedReason)))
+def test_geminis_blocked_prompts_are_refusals(reason: genai.types.BlockedReason) -> None:
     """Whatever the reason."""
-    answer = gemini.GenerateContentResponse(
-        prompt_feedback=gemini.GenerateContentResponsePromptFeedback(block_reason=reason)
+    answer = genai.types.GenerateContentResponse(
+        prompt_feedback=genai.types.GenerateContentResponsePromptFeedback(block_reason=reason)
     )
     assert read("gemini", answer.model_dump_json(by_alias=True, exclude_none=True)) is Fault.REFUSAL
 
 
 def test_the_reasons_that_we_know_are_geminis() -> None:
     """Each is one of its words."""
-    assert set(REFUSALS) <= {reason.value for reason in gemini.FinishReason}
+    assert set(REFUSALS) <= {reason.value for reason in genai.types.FinishReason}
 
 
 def test_anthropics_answer_of_the_tests_is_one() -> None:
     """What other tests send in its name, its SDK reads."""
-    assert AnthropicMessage.model_validate(anthropic_answer(), strict=True).content[0].type == "text"
+    assert anthropic.types.Message.model_validate(anthropic_answer(), strict=True).content[0].type == "text"

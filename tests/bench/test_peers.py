@@ -13,9 +13,9 @@ from bench.peers.contenders import LITELLM, NGINX, PROGRAMS, SQLITE, missing
 from bench.peers.process_tree import cpu_s, memory_bytes, on_cores, processes, starting_on
 from bench.peers.report import Result, report
 from bench.peers.servers import ServerError, running
+from tests.support.patience import PATIENCE_S
 from tests.support.service import free_port
 
-END_TIMEOUT_S = 20
 WELL = """Running 3s test @ http://127.0.0.1:8000/v1/chat/completions
   1 threads and 64 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
@@ -74,7 +74,7 @@ def test_a_server_is_seen_with_all_its_processes(tmp_path: Path) -> None:
         assert memory_bytes(process.pid) > 50_000_000
         ends = [os.pidfd_open(pid) for pid in processes(process.pid)]
     for end in ends:
-        assert select([end], [], [], END_TIMEOUT_S)[0] == [end]
+        assert select([end], [], [], PATIENCE_S)[0] == [end]
         os.close(end)
 
 

@@ -12,9 +12,9 @@ import pytest
 from msgspec import Struct
 
 from tarazu.cli.running import run
+from tests.support.patience import PATIENCE_S
 
 COMMAND = Path(sys.executable).with_name("tarazu")
-COMMAND_TIMEOUT_S = 60
 
 CATALOGUE = """\
 [billing]
@@ -104,7 +104,7 @@ def run_process(
         env=clean_environ() if environ is None else environ,
         input=b"" if stdin is None else stdin,
         capture_output=True,
-        timeout=COMMAND_TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())

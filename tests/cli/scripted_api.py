@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from tarazu.domain.keys import ENTROPY_BYTES, mint
+from tests.support.patience import PATIENCE_S
 
 KEY = mint(b"k" * ENTROPY_BYTES).text
 """A well-formed key; the scripted server takes any."""
-EVENT_TIMEOUT_S = 10
 
 
 class Answered(Struct, frozen=True):
@@ -111,7 +111,7 @@ class ScriptedApi:
             return self.models
         self.asked.append(json.loads(body))
         self.waiting.set()
-        assert self.go_on.wait(EVENT_TIMEOUT_S)
+        assert self.go_on.wait(PATIENCE_S)
         return self.replies.pop(0)
 
 

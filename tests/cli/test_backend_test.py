@@ -15,11 +15,10 @@ from tarazu.cli.running import EXIT_INTERRUPTED
 from tarazu.service.trying import NOT_LOADED, SECRET_MISSING
 from tests.cli.commands import COMMAND, Commands, clean_environ
 from tests.support.backend import Behaviour, Exchange, ScriptedBackend, answers, completion, replies, stalls
+from tests.support.patience import PATIENCE_S
 
 KEY = "sk-canary-7d31"
 PROMPT = "prompt-canary-2b90"
-END_TIMEOUT_S = 20
-"""Less than any of its time-outs."""
 CANARY = "canary-c55e"
 """What a server says with its refusals."""
 BACKEND = """
@@ -303,7 +302,7 @@ def test_ctrl_c_ends_it_at_once(folder: Path, server: ScriptedBackend) -> None:
     ) as process:
         server.wait_for_requests(1)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=END_TIMEOUT_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (EXIT_INTERRUPTED, b"", b"")
 
 

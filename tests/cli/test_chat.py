@@ -11,9 +11,10 @@ import pytest
 
 from tarazu.cli.caller_key import KEY_FILE_BYTES_MAX
 from tarazu.cli.chat import PROMPT_BYTES_MAX
-from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, Ran, clean_environ, run_process
+from tests.cli.commands import COMMAND, Commands, Ran, clean_environ, run_process
 from tests.cli.scripted_api import KEY, Answered, ScriptedApi, as_json, detailed, error, reply, scripted_api
 from tests.support.backend import ScriptedBackend
+from tests.support.patience import PATIENCE_S
 from tests.support.service import RunningService
 
 NO_KEY = "Set TARAZU_API_KEY, or name a file with --key-file."
@@ -110,7 +111,7 @@ def test_an_argument_that_is_no_text_is_refused(folder: Path, api: ScriptedApi) 
         capture_output=True,
         cwd=folder,
         env=clean_environ(TARAZU_URL=api.url, TARAZU_API_KEY=KEY),
-        timeout=COMMAND_TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (ran.returncode, ran.stdout) == (2, b"")
@@ -157,7 +158,7 @@ def test_without_a_terminal_nobody_is_asked_for_the_key(folder: Path, api: Scrip
         cwd=folder,
         env=clean_environ(TARAZU_URL=api.url),
         start_new_session=True,  # takes the terminal away
-        timeout=COMMAND_TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"tarazu: There is no API key.\n{NO_KEY}\n")
@@ -283,9 +284,9 @@ def test_ctrl_c_while_waiting_is_quiet(folder: Path, api: ScriptedApi) -> None:
         env=clean_environ(TARAZU_URL=api.url, TARAZU_API_KEY=KEY),
     )
     try:
-        assert api.waiting.wait(COMMAND_TIMEOUT_S)
+        assert api.waiting.wait(PATIENCE_S)
         os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
     assert (process.returncode, out, err) == (130, b"", b"")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, clean_environ
+from tests.cli.commands import COMMAND, clean_environ
 from tests.cli.scripted_api import KEY, USAGE, ScriptedApi, as_json, detailed, error, reply, scripted_api
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty:DeprecationWarning")
 """The terminal's process is forked beside the scripted server's threads, and becomes another program at once."""
@@ -36,7 +37,7 @@ class Terminal:
             cwd=str(folder),
             env=clean_environ(TARAZU_URL=api.url, TERM="xterm", INPUTRC="/dev/null", COLUMNS=str(COLUMNS), **self._key),
             encoding="utf-8",
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=PATIENCE_S,
             dimensions=(LINES, COLUMNS),
         )
 
@@ -176,7 +177,7 @@ def test_ctrl_c_stops_waiting(terminal: Terminal, api: ScriptedApi) -> None:
     api.replies = [reply("Too late."), reply("Hello.")]
     api.go_on.clear()
     terminal.process.sendline("Hi")
-    assert api.waiting.wait(COMMAND_TIMEOUT_S)
+    assert api.waiting.wait(PATIENCE_S)
     terminal.process.sendintr()
     assert "No longer waiting for the reply." in terminal.wait()
     api.go_on.set()
@@ -206,7 +207,7 @@ def test_the_key_is_asked_for_without_an_echo(folder: Path, api: ScriptedApi, te
     """Without a key in the environment it is asked for, and what is typed is not shown."""
     terminals.append(Terminal(folder, api, key=None))
     terminals[0].wait("API key: ")
-    terminals[0].process.waitnoecho(COMMAND_TIMEOUT_S)
+    terminals[0].process.waitnoecho(PATIENCE_S)
     terminals[0].process.sendline(KEY)
     assert KEY not in terminals[0].wait()
     assert api.authorizations == {f"Bearer {KEY}"}

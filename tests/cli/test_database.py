@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tarazu.store.revision import HEAD
-from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, Ran, clean_environ
+from tests.cli.commands import COMMAND, Commands, Ran, clean_environ
 from tests.support.backups import change, dump_of, files_in
+from tests.support.patience import PATIENCE_S
 
 HINTS = """\
 Keys that were revoked, accounts that were blocked and credits that were added since the backup are as
@@ -57,7 +58,7 @@ def at_terminal(folder: Path, line: str, *arguments: str) -> Ran:
             env=clean_environ(),
             stdin=stdin,
             capture_output=True,
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
     return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())

@@ -13,7 +13,8 @@ from sqlalchemy import text
 from tarazu.api.admin.openapi import admin_document_json
 from tarazu.api.openapi import document_json
 from tarazu.store.engine import open_engine, transaction
-from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ
+from tests.cli.commands import COMMAND, Commands, clean_environ
+from tests.support.patience import PATIENCE_S
 
 WRONG = """\
 [plans.basic]
@@ -206,7 +207,7 @@ def test_audit_shows_on_a_terminal_what_it_is_doing(tarazu: Commands, folder: Pa
             env=clean_environ(TERM="xterm"),
             stdout=subprocess.PIPE,
             stderr=errors,
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=True,
         )
     finally:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tarazu.cli import running
-from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ, run_process
+from tests.cli.commands import COMMAND, Commands, clean_environ, run_process
+from tests.support.patience import PATIENCE_S
 
 HEAVY = ("alembic", "granian", "httptools", "sqlalchemy", "starlette", "xllamacpp")
 LIGHT_COMMANDS = (
@@ -63,7 +64,7 @@ def test_python_runs_the_commands_as_a_module(folder: Path) -> None:
         text=True,
         cwd=folder,
         env=clean_environ(),
-        timeout=COMMAND_TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (ran.returncode, ran.stderr.splitlines()[1]) == (2, "See how it is used: tarazu account --help")
@@ -100,7 +101,7 @@ def test_a_reader_that_leaves_is_no_error(folder: Path, arguments: list[str]) ->
             stderr=subprocess.PIPE,
             cwd=folder,
             env=clean_environ(),
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
     assert ran.stderr == b""
@@ -127,6 +128,6 @@ def test_light_commands_load_nothing_heavy() -> None:
         "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")

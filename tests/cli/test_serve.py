@@ -17,11 +17,11 @@ from tarazu.domain.keys import parse
 from tarazu.service import serving
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.serving import ServingError
-from tests.cli.commands import COMMAND, COMMAND_TIMEOUT_S, Commands, clean_environ
+from tests.cli.commands import COMMAND, Commands, clean_environ
+from tests.support.patience import PATIENCE_S
 
 URL = "http://127.0.0.1:8080"
 KEY = re.compile(r"trz_\w{50}")
-STOP_TIMEOUT_S = 60
 LAST_LINE = "Stop the service with Ctrl-C.\n"
 
 
@@ -212,18 +212,18 @@ def test_the_real_service_says_that_it_is_ready_and_stops_when_told(tarazu: Comm
         assert banner, (folder / "log").read_text()
         ready = re.fullmatch(r"Tarazu is ready at http://127\.0\.0\.1:(\d+)\n", banner[0])
         assert ready
-        socket.create_connection(("127.0.0.1", int(ready[1])), COMMAND_TIMEOUT_S).close()
+        socket.create_connection(("127.0.0.1", int(ready[1])), PATIENCE_S).close()
         second = subprocess.run(
             [COMMAND, "serve", "--port", ready[1]],
             capture_output=True,
             text=True,
             cwd=folder,
             env=clean_environ(),
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(STOP_TIMEOUT_S) == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.wait()

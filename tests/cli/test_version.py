@@ -5,13 +5,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
-COMMAND_TIMEOUT_S = 30
 
 
 def test_version_is_the_one_in_pyproject() -> None:
     """`tarazu --version` prints the version that pyproject.toml states, and nothing else."""
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     command = Path(sys.executable).with_name("tarazu")
-    ran = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=True)
+    ran = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert (ran.stdout.strip(), ran.stderr) == (stated, "")

@@ -11,11 +11,11 @@ from tests.cli.commands import COMMAND
 from tests.support.answers import look
 from tests.support.backend import ScriptedBackend
 from tests.support.load import Load
+from tests.support.patience import PATIENCE_S
 from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore
 from tests.test_documents import ROOT, code_blocks
 
-TIMEOUT_S = 60
 REPLIES = 20
 
 
@@ -37,7 +37,7 @@ def test_a_dump_under_load_is_restored_to_exact_books(
         }
 
         def run(commands: str) -> None:
-            subprocess.run(["sh", "-euc", commands], cwd=tmp_path, env=environ, timeout=TIMEOUT_S, check=True)
+            subprocess.run(["sh", "-euc", commands], cwd=tmp_path, env=environ, timeout=PATIENCE_S, check=True)
 
         load = Load(service, backend, random)
         with load:

@@ -16,6 +16,7 @@ from tarazu.store.revision import HEAD
 from tests.migrations.releases import ReleasedService, revisions
 from tests.support.backend import ScriptedBackend
 from tests.support.load import Load
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import workers
 from tests.support.service import RunningService
 
@@ -29,7 +30,6 @@ on_postgresql = pytest.mark.parametrize("store_kind", ["postgresql"], indirect=T
 on_sqlite = pytest.mark.parametrize("store_kind", ["sqlite"], indirect=True)
 REPLIES = 60
 TRIES = 4
-TRY_TIMEOUT_S = 20
 SERVED = {200, 404, 502}
 """What the load is answered: replies, a model that is not for sale to one of its accounts, and failures of a model."""
 
@@ -117,7 +117,7 @@ def test_a_migration_that_has_to_wait_lets_the_others_go_first(
             with last_table_locked(released):
                 upgraded = pool.submit(migrate.upgrade, engine)
                 for _ in range(TRIES):
-                    assert tries.acquire(timeout=TRY_TIMEOUT_S)
+                    assert tries.acquire(timeout=PATIENCE_S)
                 load.wait_for_replies(REPLIES)
                 assert not upgraded.done()
             assert upgraded.result() == (revision, HEAD)

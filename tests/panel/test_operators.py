@@ -18,8 +18,9 @@ from tarazu.store.trail import Act
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.books import postgresql_only
+from tests.support.patience import PATIENCE_S
 from tests.support.routes import routed
-from tests.support.service import BACKEND_KEY, CHAT, REQUEST_TIMEOUT_S, Answer, Customer, RunningService
+from tests.support.service import BACKEND_KEY, CHAT, Answer, Customer, RunningService
 from tests.support.visitor import PASSWORD, Operator, Visitor, holder, operator
 
 KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
@@ -455,7 +456,7 @@ def test_one_audit_runs_at_a_time(shop: Shop) -> None:
             second = shop.visitor.send("/admin/audit")
         assert second.status == 409
         assert "An audit is running already." in second.text
-        assert "The books balance." in first.result(REQUEST_TIMEOUT_S).text
+        assert "The books balance." in first.result(PATIENCE_S).text
 
 
 def spoil(shop: Shop, credits_: int) -> None:

@@ -11,12 +11,11 @@ from tarazu.service.auditing import Auditor, AuditRunningError
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine
 from tests.support.books import Books, open_books
+from tests.support.patience import PATIENCE_S
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, make_account
 
 pytestmark = pytest.mark.both_stores
-
-WAIT_S = 30
 
 
 class HeldClock:
@@ -29,7 +28,7 @@ class HeldClock:
     def __call__(self) -> int:
         """Tell the time, at last."""
         self.asked.set()
-        assert self.go_on.wait(WAIT_S)
+        assert self.go_on.wait(PATIENCE_S)
         return NOON_MS
 
 
@@ -48,7 +47,7 @@ def test_one_at_a_time(books: Books) -> None:
         clock = HeldClock()
         auditor = Auditor(books.engine, clock)
         first = asyncio.create_task(auditor.run())
-        assert await asyncio.to_thread(clock.asked.wait, WAIT_S)
+        assert await asyncio.to_thread(clock.asked.wait, PATIENCE_S)
         with pytest.raises(AuditRunningError):
             await auditor.run()
         assert repr(auditor) == "<Auditor running>"
@@ -67,7 +66,7 @@ def test_who_leaves_does_not_end_it(books: Books) -> None:
         clock = HeldClock()
         auditor = Auditor(books.engine, clock)
         first = asyncio.create_task(auditor.run())
-        assert await asyncio.to_thread(clock.asked.wait, WAIT_S)
+        assert await asyncio.to_thread(clock.asked.wait, PATIENCE_S)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
@@ -75,7 +74,7 @@ def test_who_leaves_does_not_end_it(books: Books) -> None:
             await auditor.run()
         clock.go_on.set()
         [thread] = [thread for thread in threading.enumerate() if thread.name == "audit"]
-        await asyncio.to_thread(thread.join, WAIT_S)
+        await asyncio.to_thread(thread.join, PATIENCE_S)
         assert (await auditor.run()).accounts == 1
 
     asyncio.run(run())

@@ -15,6 +15,7 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.schema import accounts
 from tarazu.store.trail import Via
 from tests.support.books import Books, open_books
+from tests.support.patience import PATIENCE_S
 from tests.support.stores import Store
 
 pytestmark = pytest.mark.both_stores
@@ -74,7 +75,7 @@ def test_one_more_than_may_wait_is_refused_at_once(office: BackOffice) -> None:
     go_on = threading.Event()
 
     def wait(_connection: Connection) -> None:
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE_S)
 
     async def run() -> None:
         waiting = [asyncio.ensure_future(office.look(wait)) for _ in range(CALLS_MAX)]

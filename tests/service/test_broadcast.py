@@ -10,8 +10,7 @@ import pytest
 from tarazu.service import broadcast
 from tarazu.service.broadcast import Broadcast, follow
 from tests.support.at_once import wait_until
-
-EVENT_TIMEOUT_S = 10
+from tests.support.patience import PATIENCE_S
 
 
 class Worker:
@@ -27,10 +26,10 @@ class Worker:
 
     def next_taken(self) -> str:
         """Wait for the next setup that it takes."""
-        return self.taken.get(timeout=EVENT_TIMEOUT_S)
+        return self.taken.get(timeout=PATIENCE_S)
 
     def _take(self, setup: str) -> bool:
-        assert self.is_free.wait(EVENT_TIMEOUT_S)
+        assert self.is_free.wait(PATIENCE_S)
         if setup in self._refused:
             return False
         self.taken.put(setup)
@@ -90,5 +89,5 @@ def test_following_ends_with_the_parent() -> None:
     parent.close()
     for connection in parent._workers:
         connection.close()
-    worker.thread.join(EVENT_TIMEOUT_S)
+    worker.thread.join(PATIENCE_S)
     assert not worker.thread.is_alive()

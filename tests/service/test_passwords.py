@@ -16,6 +16,7 @@ from tarazu.service.passwords import (
     PasswordsBusyError,
     may_be_password,
 )
+from tests.support.patience import PATIENCE_S
 from tests.support.people import CHEAP
 
 TURNS_LEAST = 50
@@ -51,7 +52,7 @@ class Held(PasswordHasher):
         """Wait, then hash."""
         self._working += 1
         self.at_once.append(self._working)
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(PATIENCE_S)
         hash_ = super().hash(password, salt=salt)
         self._working -= 1
         return hash_

@@ -12,9 +12,8 @@ from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import load
 from tarazu.service.running import Service, Setup
 from tarazu.store.sign_in_failures import count_failure, read_failures
+from tests.support.patience import PATIENCE_S
 from tests.support.stores import SqliteStore
-
-SWEEP_TIMEOUT_S = 30
 
 PRICED = """
 [models.small]
@@ -63,7 +62,7 @@ def test_a_process_takes_away_what_has_ended_of_signing_in(tmp_path: Path, sqlit
         await service.back_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1)}, 0))
         await service.start()
         try:
-            async with asyncio.timeout(SWEEP_TIMEOUT_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while await service.back_office.look(lambda connection: read_failures(connection, [b"x" * 32])):
                     pass
         finally:

@@ -18,6 +18,7 @@ from tarazu.store.operations import SWEEP_MAX
 from tarazu.store.prepared import Prepared, Values, read_together
 from tests.support.books import Books, sqlite_only
 from tests.support.ledgers import charge, paused, running, settled
+from tests.support.patience import PATIENCE_S
 from tests.support.values import (
     DAY_MS,
     NOON_MS,
@@ -135,7 +136,7 @@ async def test_a_running_ledger_sweeps_by_itself(books: Books, monkeypatch: pyte
     async with running(books) as ledger:
         hold = held(await ledger.admit(make_asked()))
         books.clock.now_ms = hold.deadline_ms + 1
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while books.states() == ["held"]:  # noqa: ASYNC110 - nothing tells of a sweep but the books
                 await asyncio.sleep(0.01)
     assert books.states() == ["swept"]
@@ -276,7 +277,7 @@ async def test_work_that_raises_stop_iteration_strands_nobody(books: Books) -> N
     async with running(books) as ledger:
         async with paused(ledger):
             answers = asyncio.gather(ledger.work(fail), ledger.admit(make_asked()), return_exceptions=True)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             failure, decision = await answers
     assert isinstance(failure, RuntimeError)
     assert isinstance(failure.__cause__, StopIteration)

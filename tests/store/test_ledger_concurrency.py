@@ -17,6 +17,7 @@ from tarazu.store.keys import revoke_key
 from tarazu.store.ledger import Ledger
 from tests.support.books import Books, make_topup
 from tests.support.ledgers import charge, paused, running
+from tests.support.patience import PATIENCE_S
 from tests.support.values import (
     held,
     make_account,
@@ -150,7 +151,7 @@ async def test_batches_of_two_processes_over_the_same_accounts_do_not_deadlock(b
                 charged = [charge(one, hold) for hold in holds[::2]]
                 charged += [charge(two, hold) for hold in reversed(holds[1::2])]
                 answers = asyncio.gather(*asked), asyncio.gather(*charged)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while waiting_for_locks(connection) < 2:  # noqa: ASYNC110 - nothing tells of a wait but the database
                     await asyncio.sleep(0.01)
         decisions, charges = await answers[0], await answers[1]

@@ -14,6 +14,7 @@ from tarazu.store.ledger import CROWD, LedgerFullError
 from tarazu.store.operations import Operation
 from tests.support.books import Books
 from tests.support.ledgers import charge, paused, running, settled
+from tests.support.patience import PATIENCE_S
 from tests.support.values import (
     DAY_MS,
     held,
@@ -64,7 +65,7 @@ async def test_a_crowd_is_gathered_and_a_few_are_not(books: Books, monkeypatch: 
 
     def sleep(_seconds: float) -> None:
         gathering.set()
-        assert enough.wait(20)
+        assert enough.wait(PATIENCE_S)
 
     monkeypatch.setattr("tarazu.store.ledger.run_batch", recorded)
     monkeypatch.setattr("tarazu.store.ledger.sleep", sleep)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Admit
 from tests.support.books import Books
+from tests.support.patience import PATIENCE_S
 from tests.support.values import held, make_account, make_asked, make_catalogue, make_key, make_plan
 
 pytestmark = pytest.mark.parametrize("store_kind", ["postgresql"], indirect=True)
@@ -18,7 +19,6 @@ ACCOUNTS = 1_000
 BATCH = 40
 RUNS = 15
 """The driver prepares a statement that it has run five times; after five more its plan knows nothing of the batch."""
-WAIT_S = 10
 
 
 def test_accounts_that_another_process_changes_meanwhile_are_found(books: Books) -> None:
@@ -37,7 +37,7 @@ def test_accounts_that_another_process_changes_meanwhile_are_found(books: Books)
             connection.exec_driver_sql("UPDATE accounts SET balance = balance WHERE id < 'acc_020'")
             decisions = threads.submit(books.run, *_batch())
             _await_waiting(connection)
-        assert len([held(decision) for decision in decisions.result(WAIT_S)]) == BATCH
+        assert len([held(decision) for decision in decisions.result(PATIENCE_S)]) == BATCH
     other.dispose()
 
 
@@ -47,7 +47,7 @@ def _batch() -> list[Admit]:
 
 def _await_waiting(connection: Connection) -> None:
     """Wait until somebody waits for a row."""
-    until_s = time.monotonic() + WAIT_S
+    until_s = time.monotonic() + PATIENCE_S
     while not connection.exec_driver_sql("SELECT count(*) FROM pg_locks WHERE NOT granted").scalar_one():
         assert time.monotonic() < until_s
         time.sleep(0.01)

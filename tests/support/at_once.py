@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from tests.support.backend import EVENT_TIMEOUT_S, ScriptedBackend
+from tests.support.backend import ScriptedBackend
+from tests.support.patience import PATIENCE_S
 from tests.support.service import Answer
 
 POLL_S = 0.02
@@ -41,7 +42,7 @@ def held(
             backend.let_go()
 
 
-def wait_until(happened: Callable[[], bool], *, timeout_s: float = EVENT_TIMEOUT_S) -> None:
+def wait_until(happened: Callable[[], bool], *, timeout_s: float = PATIENCE_S) -> None:
     """Look until it has happened; for what the service does after its answer, or on its own."""
     until_s = time.monotonic() + timeout_s
     while not happened():
@@ -53,7 +54,7 @@ def _submit(pool: ThreadPoolExecutor, calls: Sequence[Callable[[], T]]) -> list[
     start = threading.Barrier(len(calls))
 
     def run(call: Callable[[], T]) -> T:
-        start.wait(EVENT_TIMEOUT_S)
+        start.wait(PATIENCE_S)
         return call()
 
     return [pool.submit(run, call) for call in calls]

@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from msgspec import Struct
 
-EVENT_TIMEOUT_S = 10
+from tests.support.patience import PATIENCE_S
+
 FILLER = b" " * 65_536
 
 
@@ -145,14 +146,14 @@ class ScriptedBackend:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(EVENT_TIMEOUT_S)
+        assert self._ready.wait(PATIENCE_S)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(EVENT_TIMEOUT_S)
+        self._thread.join(PATIENCE_S)
 
     @property
     def url(self) -> str:
@@ -180,11 +181,11 @@ class ScriptedBackend:
     def wait_for_requests(self, number: int) -> None:
         """Wait until this many more requests have come in."""
         for _ in range(number):
-            assert self._arrived.acquire(timeout=EVENT_TIMEOUT_S), "the backend was not asked"
+            assert self._arrived.acquire(timeout=PATIENCE_S), "the backend was not asked"
 
     def wait_for_leaving(self) -> None:
         """Wait until one more client has gone away without its answer."""
-        assert self._left.acquire(timeout=EVENT_TIMEOUT_S), "the backend call runs on"
+        assert self._left.acquire(timeout=PATIENCE_S), "the backend call runs on"
 
     def reset(self) -> None:
         """Forget what has come in, and behave well again."""
@@ -195,11 +196,11 @@ class ScriptedBackend:
 
     def die(self) -> None:
         """Cut all connections, and let nobody connect any more."""
-        asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(EVENT_TIMEOUT_S)
+        asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(PATIENCE_S)
 
     def come_back(self) -> None:
         """Be there again, on the same port."""
-        asyncio.run_coroutine_threadsafe(self._listen(self._port), self._loop).result(EVENT_TIMEOUT_S)
+        asyncio.run_coroutine_threadsafe(self._listen(self._port), self._loop).result(PATIENCE_S)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -12,8 +12,7 @@ from pathlib import Path
 import trustme
 
 from tests.support.dialects import ANSWERS
-
-JOIN_TIMEOUT_S = 10
+from tests.support.patience import PATIENCE_S
 
 
 class CertifiedServer(ThreadingHTTPServer):
@@ -72,7 +71,7 @@ def serving(authority: trustme.CA, *names: str, not_after: datetime | None = Non
         thread.start()
         yield server
         server.shutdown()
-        thread.join(JOIN_TIMEOUT_S)
+        thread.join(PATIENCE_S)
 
 
 def ca_file(folder: Path, authority: trustme.CA) -> str:

@@ -56,6 +56,13 @@ def validator(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
 
 
+def validate_document(document: dict[str, Any]) -> None:
+    """Raise where a document is not valid by the JSON Schema of OpenAPI 3.1."""
+    from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR  # noqa: PLC0415 - slow to import
+
+    OPENAPI_31_VALIDATOR.validate(document)
+
+
 def specified_members(heading: str) -> list[str]:
     """Read the members of an object from the specification's table: `choices[].index`, `usage.credits`."""
     text = SPECIFICATION.read_text(encoding="utf-8")

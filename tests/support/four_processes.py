@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psycopg
 
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import clients, workers
-from tests.support.service import CATALOGUE, REQUEST_TIMEOUT_S, START_TIMEOUT_S, Answer, Asking, RunningService, send
+from tests.support.service import CATALOGUE, Answer, Asking, RunningService, send
 from tests.support.set_clock import SetClock, service_by
 from tests.support.stores import SqliteStore, Store
 
@@ -21,7 +22,7 @@ class Line(Asking):
     """A connection that is kept open, for one request at a time. All of them are answered by the same process."""
 
     def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_TIMEOUT_S)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         self._connection.connect()
         self._connection.auto_open = 0  # closed, it stays closed: a new one may be another process's
         self.socket: socket.socket = self._connection.sock
@@ -61,7 +62,7 @@ class FourProcesses:
 def _lines(service: RunningService, of_each: int, stack: ExitStack) -> list[list[Line]]:
     """Open lines to the workers of a service. Chance deals them out, so those that one has too many of are closed."""
     found: dict[int, list[Line]] = {pid: [] for pid in workers(service)}
-    until_s = time.monotonic() + START_TIMEOUT_S
+    until_s = time.monotonic() + PATIENCE_S
     while any(len(lines) < of_each for lines in found.values()):
         assert time.monotonic() < until_s, "a process takes no connections"
         opened = [Line(service.port) for _ in range(of_each * len(found))]

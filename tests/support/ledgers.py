@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Engine
 from tarazu.domain.credits import Hold
 from tarazu.store.ledger import Ledger
 from tests.support.books import Books
-
-PAUSE_MAX_S = 20
+from tests.support.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -35,11 +34,11 @@ class Pause:
     def __call__(self, _connection: Connection, _now_ms: int) -> None:
         """Say that the batch has begun, and wait."""
         self._began.set()
-        assert self.go_on.wait(PAUSE_MAX_S)
+        assert self.go_on.wait(PATIENCE_S)
 
     async def begun(self) -> None:
         """Wait until the batch has begun."""
-        assert await asyncio.to_thread(self._began.wait, PAUSE_MAX_S)
+        assert await asyncio.to_thread(self._began.wait, PATIENCE_S)
 
 
 @asynccontextmanager

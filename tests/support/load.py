@@ -13,6 +13,7 @@ from tarazu.service.auditing import audit_books
 from tests.support.answers import look
 from tests.support.at_once import wait_until
 from tests.support.backend import Exchange, ScriptedBackend, completion
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import pass_deadlines
 from tests.support.service import Customer, RunningService
 
@@ -20,7 +21,6 @@ CLIENTS = 6
 PAUSE_S = 0.02
 """Between two tries of a client that is not served."""
 SLOW_S = 0.05
-SWEPT_TIMEOUT_S = 15
 PROMPTS = ("Hello", "Hello", "Hello", "slow", "fail")
 MODELS = ("test/one", "test/one", "test/two", "test/free")
 
@@ -105,7 +105,7 @@ class Load:
 
     def wait_for_sweep(self) -> None:
         """Let all deadlines pass, and wait until nothing is held any more. Call it when no client asks."""
-        wait_until(self._nothing_is_held, timeout_s=SWEPT_TIMEOUT_S)
+        wait_until(self._nothing_is_held, timeout_s=PATIENCE_S)
 
     def _nothing_is_held(self) -> bool:
         # Again each time: the database may still have been committing for a process that is no more.

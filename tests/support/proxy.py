@@ -12,10 +12,11 @@ from typing import Self
 
 from sqlalchemy import make_url
 
+from tests.support.patience import PATIENCE_S
+
 COMMIT = b"COMMIT"
 CHUNK = 65_536
 BACKLOG = 64
-EVENT_TIMEOUT_S = 10
 
 
 class Cut(Enum):
@@ -60,7 +61,7 @@ class CuttingProxy:
         for each in sockets:
             _end(each)
         for thread in self._threads:
-            thread.join(EVENT_TIMEOUT_S)
+            thread.join(PATIENCE_S)
 
     def url(self, server_url: str) -> str:
         """Turn the URL of a database on the server into the one that leads through the proxy."""
@@ -76,7 +77,7 @@ class CuttingProxy:
 
     def wait_for_cut(self) -> None:
         """Wait until the commit asked for has been cut."""
-        assert self._was_cut.wait(EVENT_TIMEOUT_S), "nothing was committed"
+        assert self._was_cut.wait(PATIENCE_S), "nothing was committed"
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
@@ -113,7 +114,7 @@ class CuttingProxy:
             finally:
                 _end(server)
                 _end(client)
-                back.join(EVENT_TIMEOUT_S)
+                back.join(PATIENCE_S)
                 with self._lock:
                     self._sockets -= {client, server}
 
@@ -132,7 +133,7 @@ class CuttingProxy:
                 is_silent.set()
                 server.sendall(data)
             if cut is Cut.AFTER:
-                assert answered.wait(EVENT_TIMEOUT_S)
+                assert answered.wait(PATIENCE_S)
             self._was_cut.set()
             return
 

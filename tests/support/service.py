@@ -27,10 +27,8 @@ from tarazu.service.auditing import audit_books
 from tarazu.service.books import open_books
 from tarazu.service.configuration import Configuration, load
 from tarazu.service.provisioning import Provisioning
+from tests.support.patience import PATIENCE_S
 
-START_TIMEOUT_S = 30
-STOP_TIMEOUT_S = 60
-REQUEST_TIMEOUT_S = 30
 POLL_S = 0.02
 CHAT = "/api/v1/chat/completions"
 MODELS = "/api/v1/models"
@@ -262,7 +260,7 @@ class RunningService(Asking):
                 env=self.environ,
                 cwd=self.folder,
             )
-        until = time.monotonic() + START_TIMEOUT_S
+        until = time.monotonic() + PATIENCE_S
         while not self._answers():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < until, self.log.read_text()
@@ -272,7 +270,7 @@ class RunningService(Asking):
         """Stop the process as an operator does, and wait for its end."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(STOP_TIMEOUT_S)
+        return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         """End the process and its workers as a power cut does."""
@@ -280,7 +278,7 @@ class RunningService(Asking):
         self.process.kill()
         for child in children:
             os.kill(int(child), signal.SIGKILL)
-        self.process.wait(STOP_TIMEOUT_S)
+        self.process.wait(PATIENCE_S)
 
     def customer(
         self,
@@ -317,7 +315,7 @@ class RunningService(Asking):
         headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
     ) -> Answer:
         """Send one request as it is, over a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.connect()
             return send(connection, method, path, body, headers)
@@ -331,7 +329,7 @@ class RunningService(Asking):
             capture_output=True,
             text=True,
             env=self.environ,
-            timeout=REQUEST_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
 

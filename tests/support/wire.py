@@ -5,7 +5,8 @@ import socket
 from types import TracebackType
 from typing import Self
 
-from tests.support.service import CHAT, REQUEST_TIMEOUT_S, Answer, Customer
+from tests.support.patience import PATIENCE_S
+from tests.support.service import CHAT, Answer, Customer
 
 
 class Wire:
@@ -13,7 +14,7 @@ class Wire:
 
     def __init__(self, port: int, *, receive_buffer_bytes: int | None = None) -> None:
         self.socket = socket.socket()
-        self.socket.settimeout(REQUEST_TIMEOUT_S)
+        self.socket.settimeout(PATIENCE_S)
         if receive_buffer_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.connect(("127.0.0.1", port))
