@@ -44,6 +44,7 @@ TEXT = "\n".join(page.read_text("utf-8") for page in REFERENCE)
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MIB = 1024 * 1024
 PLACEHOLDER = re.compile(r"(?P<prefix>[a-z]+_)…")
+SOURCE_FILE = re.compile(r"`([\w/]+\.(?:py|js|css|po))`")
 NOT_FOR_TESTS = ("tarazu serve", "tarazu backend test")
 """One does not end, the other asks a server on the internet."""
 SECTION_KINDS: dict[str, type[Struct]] = {**SECTIONS, "backends": BackendSection}
@@ -236,10 +237,23 @@ FIGURES = {
 """Of each page in docs the words that hold a figure, with the figure that is in force."""
 
 
+def test_every_file_that_is_named_is_there() -> None:
+    """Each source file that a page names, by its path or its end. Changelog and decisions may name what has been."""
+    files = [
+        f"/{file.relative_to(ROOT).as_posix()}"
+        for folder in ("src", "tests", "bench")
+        for file in (ROOT / folder).rglob("*.*")
+    ]
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md" and page.parent.name != "adr"]
+    named = {(name_of(page), file) for page in pages for file in SOURCE_FILE.findall(page.read_text("utf-8"))}
+    assert len(named) >= 50
+    assert [(page, file) for page, file in sorted(named) if not any(each.endswith(f"/{file}") for each in files)] == []
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_figures_of_a_page_are_those_of_the_code(name: str) -> None:
     """Each bound stands there as it is in force."""
-    text = (ROOT / "docs" / f"{name}.md").read_text("utf-8").replace("\n  ", " ").replace("\n", " ")
+    text = " ".join((ROOT / "docs" / f"{name}.md").read_text("utf-8").split())
     assert [figure for figure in FIGURES[name] if figure not in text] == []
     assert body.BODY_TIMEOUT_S == serving.HEADERS_TIMEOUT_S
 
