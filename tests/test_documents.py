@@ -266,6 +266,19 @@ def test_every_library_has_its_reason() -> None:
     assert [name for name in names if f" {name}" not in page] == []
 
 
+def test_every_decision_says_when_why_and_what_was_rejected() -> None:
+    """Each record has its status and date, and the same four headings."""
+    records = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+    assert len(records) >= 11
+    for record in records:
+        text = record.read_text("utf-8")
+        assert re.search(r"^- \*\*Status:\*\* (in force|replaced by)", text, re.MULTILINE), record
+        assert re.search(r"^- \*\*Date:\*\* \d{4}-\d\d-\d\d, commit", text, re.MULTILINE), record
+        assert re.findall(r"^## (.*)", text, re.MULTILINE) == ["Context", "Decision", "Rejected", "Consequences"], (
+            record
+        )
+
+
 def variables(module: ast.Module) -> Iterator[str]:
     """List the environment variables that a module names: in `environ`, or as the `env_var` of an option."""
     constants = {
