@@ -16,7 +16,7 @@ from msgspec.structs import fields
 
 from tarazu.api import body
 from tarazu.api.admin.routes import ROUTES
-from tarazu.backends import http_client, http_route, local, local_backend, local_server
+from tarazu.backends import health, http_client, http_route, local, local_backend, local_server, pool
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
 from tarazu.cli.app import app
 from tarazu.domain import attempts
@@ -24,7 +24,7 @@ from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.panel import forms
-from tarazu.service import back_office, passwords, people_acts, serving, upkeep
+from tarazu.service import back_office, broadcast, completion, passwords, people_acts, serving, upkeep
 from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 from tarazu.service.configuration import load
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, ADMIN_PATH, API_PATH, PANEL_PATH
@@ -36,11 +36,15 @@ from tests.support.routes import all_places
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
-TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "tests").glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+"""All that people read."""
+REFERENCE = (README, *sorted((ROOT / "docs").glob("*.md")))
+"""The pages that operators and callers read: what they need stands on one of these."""
+TEXT = "\n".join(page.read_text("utf-8") for page in REFERENCE)
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MIB = 1024 * 1024
 PLACEHOLDER = re.compile(r"(?P<prefix>[a-z]+_)…")
+SOURCE_FILE = re.compile(r"`([\w/]+\.(?:py|js|css|po))`")
 NOT_FOR_TESTS = ("tarazu serve", "tarazu backend test")
 """One does not end, the other asks a server on the internet."""
 SECTION_KINDS: dict[str, type[Struct]] = {**SECTIONS, "backends": BackendSection}
@@ -77,13 +81,23 @@ def mentions(words: str) -> bool:
     return re.search(rf"(?<![\w/]){re.escape(words)}(?![\w/{{])", TEXT) is not None
 
 
-@pytest.mark.parametrize(("page", "target"), [(page, target) for page in PAGES for target in links(page)])
-def test_every_link_leads_somewhere(page: Path, target: str) -> None:
-    """The file is there, and the heading in it."""
+def is_broken(page: Path, target: str) -> bool:
+    """Tell whether a link of a page leads to no file, or to no heading of it."""
     path, _, anchor = target.partition("#")
     file = page.parent / path if path else page
-    assert file.is_file()
-    assert not anchor or anchor in anchors(file)
+    return not file.is_file() or bool(anchor and anchor not in anchors(file))
+
+
+def name_of(page: Path) -> str:
+    """Name a page by its path from the root."""
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """The file is there, and the heading in it."""
+    broken = [target for target in links(page) if is_broken(page, target)]
+    assert not broken, broken
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -159,56 +173,110 @@ def test_every_environment_variable_is_described() -> None:
     assert [name for name in sorted(read | ENVIRONMENT | set(ENVIRONMENT_PREFIXES)) if f"`{name}`" not in TEXT] == []
 
 
-def test_the_figures_of_the_architecture_are_those_of_the_code() -> None:
-    """Each bound stands there as it is in force."""
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    figures = (
+FIGURES = {
+    "books": (
         f"at most {ledger.BATCH_MAX} operations",
+        f"more than {ledger.CROWD} operations",
+        f"the first {audit.LISTED_MAX:,} differences",
+        f"in slices of {sums.SLICE:,} requests",
+        f"{postgresql.LONG_STATEMENT_MEMORY_KIB // 1024} MiB a sort",
+        f"the file to {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB",
+        f"asked for again for {completion.CHARGE_RETRY_S:g} s",
+        f"waits for {ledger.WAIT_MAX_S:g} s",
+    ),
+    "bounds": (
         f"| {serving.HEADERS_TIMEOUT_S} s each |",
         f"| {body.BODY_BYTES_MAX // MIB} MiB; {body.BUFFERED_BYTES_MAX // MIB} MiB |",
         f"| a connection to a backend | {http_route.CONNECT_TIMEOUT_S} s |",
         f"| {http_client.REPLY_BYTES_MAX // MIB} MiB, the model's `timeout_s` |",
+        f"| {pool.AGAIN_TRIES_MAX}, or the number of backends up to {pool.TRIES_MAX} |",
         f"| operations waiting for the books | {ledger.QUEUE_MAX:,} |",
+        f"| {ledger.WAIT_MAX_S:g} s; {ledger.AWAY_WAIT_S:g} s |",
+        f"| {completion.CHARGE_RETRY_S:g} s from the first failure |",
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
         f"running and waiting | {back_office.THREADS}; {back_office.CALLS_MAX} |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} |",
-        f"with {passwords.WAITING_MAX} in line",
-        f"{passwords.LENGTH_MIN} to {passwords.LENGTH_MAX} characters",
         f"| wrong passwords | {attempts.BY_EMAIL_AND_ADDRESS.failures_max} by email and address,",
         f"{attempts.BY_ADDRESS.failures_max} by address in {attempts.BY_ADDRESS.window_ms // MINUTE_MS} minutes;",
         f"{attempts.BY_EMAIL.failures_max} by email in an hour |",
         f"| sessions of one person | {sessions.SESSIONS_MAX} |",
-        f"valid for {people_acts.INVITATION_DAYS} days",
-        f"every {upkeep.ENDED_INTERVAL_S // 60} minutes, at most {ended.ENDED_MAX:,} rows",
         f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
-        f"started again after {local.PAUSE_MIN_S:g} s,",
-        f"pauses of up to {local.PAUSE_MAX_S:g} s, and a request waits up to {local_backend.START_WAIT_S:g} s for it",
-        f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",
-        f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",
-        f"the first {audit.LISTED_MAX:,} differences",
         (
             f"| {forms.FORM_BYTES_MAX // 1024} KiB; {forms.LARGE_FORM_BYTES_MAX // MIB} MiB; "
             f"{forms.BUFFERED_BYTES_MAX // MIB} MiB, {forms.FORM_TIMEOUT_S:g} s |"
         ),
-        f"in slices of {sums.SLICE:,} requests",
-        f"{postgresql.LONG_STATEMENT_MEMORY_KIB // 1024} MiB a sort",
-    )
+    ),
+    "libraries": (f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",),
+    "pages": (
+        f"with {passwords.WAITING_MAX} in line",
+        f"{passwords.LENGTH_MIN} to {passwords.LENGTH_MAX} characters",
+        f"valid for {people_acts.INVITATION_DAYS} days",
+        f"every {upkeep.ENDED_INTERVAL_S // 60} minutes, at most {ended.ENDED_MAX:,} rows",
+        f"A person has {sessions.SESSIONS_MAX} sessions at most",
+    ),
+    "pools": (
+        f"rests for {health.REST_MIN_S:g} s",
+        f"up to {health.REST_MAX_S:g} s, less up to a fifth",
+        f"{pool.AGAIN_TRIES_MAX} tries in all, with many backends as many as there are, at most {pool.TRIES_MAX}",
+        f"the free ones for {http_route.IDLE_TIMEOUT_S} s",
+    ),
+    "processes": (
+        f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
+        f"longer than {broadcast.ANSWER_TIMEOUT_S:g} s",
+        f"started again after {local.PAUSE_MIN_S:g} s,",
+        f"pauses of up to {local.PAUSE_MAX_S:g} s, and a request waits up to {local_backend.START_WAIT_S:g} s for it",
+        f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",
+    ),
+}
+"""Of each page in docs the words that hold a figure, with the figure that is in force."""
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    """Each source file that a page names, by its path or its end. Changelog and decisions may name what has been."""
+    files = [
+        f"/{file.relative_to(ROOT).as_posix()}"
+        for folder in ("src", "tests", "bench")
+        for file in (ROOT / folder).rglob("*.*")
+    ]
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md" and page.parent.name != "adr"]
+    named = {(name_of(page), file) for page in pages for file in SOURCE_FILE.findall(page.read_text("utf-8"))}
+    assert len(named) >= 50
+    assert [(page, file) for page, file in sorted(named) if not any(each.endswith(f"/{file}") for each in files)] == []
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_figures_of_a_page_are_those_of_the_code(name: str) -> None:
+    """Each bound stands there as it is in force."""
+    text = " ".join((ROOT / "docs" / f"{name}.md").read_text("utf-8").split())
+    assert [figure for figure in FIGURES[name] if figure not in text] == []
     assert body.BODY_TIMEOUT_S == serving.HEADERS_TIMEOUT_S
-    assert [figure for figure in figures if figure not in page.replace("\n", " ")] == []
 
 
 def test_every_library_has_its_reason() -> None:
-    """The architecture tells of each dependency what it is for."""
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").lower()
+    """The page of the libraries tells of each dependency what it is for."""
+    page = (ROOT / "docs" / "libraries.md").read_text("utf-8").lower()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     names = [re.split(r"[^\w-]", dependency)[0] for dependency in project["dependencies"]]
     assert [name for name in names if f" {name}" not in page] == []
+
+
+def test_every_decision_says_when_why_and_what_was_rejected() -> None:
+    """Each record has its status and date, and the same four headings."""
+    records = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+    assert len(records) >= 11
+    for record in records:
+        text = record.read_text("utf-8")
+        assert re.search(r"^- \*\*Status:\*\* (in force|replaced by)", text, re.MULTILINE), record
+        assert re.search(r"^- \*\*Date:\*\* \d{4}-\d\d-\d\d, commit", text, re.MULTILINE), record
+        assert re.findall(r"^## (.*)", text, re.MULTILINE) == ["Context", "Decision", "Rejected", "Consequences"], (
+            record
+        )
 
 
 def variables(module: ast.Module) -> Iterator[str]:
