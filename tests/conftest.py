@@ -75,8 +75,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("store_kind", STORES if both else STORES[:1], indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that PostgreSQL is started for, beside those that say so themselves."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is tried nightly; mark each test that PostgreSQL is started for, beside those that say so."""
+    left_out = [item for item in items if not EVERYTHING and item.get_closest_marker("nightly")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if isinstance(item, pytest.Function):
             kind = item.callspec.params.get("store_kind") if hasattr(item, "callspec") else None

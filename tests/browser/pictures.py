@@ -1,8 +1,10 @@
 """Take a picture of every page, and make docs/pictures.md of them: `python -m tests.browser.pictures`.
 
-Phone and desktop, light and dark, English and Persian. The figures are those of a few days of somebody's requests.
+`python -m tests.browser.pictures FOLDER` takes every page in every look into a folder: phone and desktop, light and
+dark, English and Persian. The figures are those of a few weeks of a customer's requests.
 """
 
+import shutil
 import sys
 from base64 import b64decode
 from collections.abc import Iterable
@@ -22,11 +24,13 @@ from tests.support.set_clock import SetClock
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 GALLERY = FOLDER.with_suffix(".md")
 PAGES = (*HOLDER_PAGES, *OPERATOR_PAGES, *OPEN_PAGES)
-SHOWN = ("en-1280-light", "fa-390-dark")
-INTRODUCTION = """# Pictures of every page
+KEPT = "en-1280-light"
+"""The look of which the repository keeps a picture of each page."""
+INTRODUCTION = f"""# A picture of every page
 
-In English and Persian, at 390 and 1,280 pixels, light and dark. `python -m tests.browser.pictures` takes
-them anew; the people and their requests are made up.
+In English, at {DESKTOP:,} pixels, light. `python -m tests.browser.pictures` takes them anew. With the name of a folder
+it takes every page into that, in every look: in English and Persian, at {PHONE} and {DESKTOP:,} pixels, light and
+dark. The people and their requests are made up.
 """
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 QUALITY = 75
@@ -37,8 +41,18 @@ LOCALES = {"en": "en-US", "fa": "fa-IR"}
 
 
 def main() -> None:
-    """Take them all, and say where they are."""
-    FOLDER.mkdir(exist_ok=True)
+    """Take one picture of each page and renew the page that shows them; or take every look into a folder."""
+    if sys.argv[1:]:
+        take(endings(), Path(sys.argv[1]))
+        return
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    take([KEPT], FOLDER)
+    GALLERY.write_text(gallery(), "utf-8")
+
+
+def take(looks: Iterable[str], folder: Path) -> None:
+    """Take every page in these looks."""
+    folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as name, ScriptedBackend() as backend:
         clock = SetClock(Path(name))
         service = RunningService(Path(name), backend.url, environ=clock.environ, clock=clock)
@@ -46,22 +60,16 @@ def main() -> None:
             base_url = f"http://127.0.0.1:{service.port}"
             inhabitants = settle(service, base_url, live=partial(_ask_for_weeks, service, clock))
             kept = _signed_in(browser, base_url, inhabitants)
-            for ending in endings():
+            for ending in looks:
                 with visiting(browser, base_url, **kept, **look(ending)) as visitor:
-                    _take(visitor, ending, (*HOLDER_PAGES, *OPERATOR_PAGES), inhabitants)
+                    _take(visitor, folder, ending, (*HOLDER_PAGES, *OPERATOR_PAGES), inhabitants)
                 with visiting(browser, base_url, **look(ending)) as visitor:
-                    _take(visitor, ending, OPEN_PAGES, inhabitants)
-    GALLERY.write_text(gallery(), "utf-8")
-    sys.stdout.write(f"{GALLERY}\n")
+                    _take(visitor, folder, ending, OPEN_PAGES, inhabitants)
 
 
 def gallery() -> str:
     """Write the page that shows them all."""
-    sections = []
-    for page in PAGES:
-        looks = " · ".join(f"[{ending}](pictures/{file_name(page, ending)})" for ending in endings())
-        shown = " ".join(f"![{page}, {ending}](pictures/{file_name(page, ending)})" for ending in SHOWN)
-        sections.append(f"## `{page}`\n{looks}\n\n{shown}\n")
+    sections = [f"## `{page}`\n![{page}](pictures/{file_name(page, KEPT)})\n" for page in PAGES]
     return INTRODUCTION + "\n" + "\n".join(sections)
 
 
@@ -97,10 +105,10 @@ def _signed_in(browser: Browser, base_url: str, inhabitants: Inhabitants) -> dic
         return {"storage_state": visitor.context.storage_state()}
 
 
-def _take(visitor: Visitor, ending: str, pages: Iterable[str], inhabitants: Inhabitants) -> None:
+def _take(visitor: Visitor, folder: Path, ending: str, pages: Iterable[str], inhabitants: Inhabitants) -> None:
     for page in pages:
         visitor.open(inhabitants.path(page))
-        (FOLDER / file_name(page, ending)).write_bytes(_picture(visitor))
+        (folder / file_name(page, ending)).write_bytes(_picture(visitor))
     visitor.faults.clear()  # an invitation that has ended is no fault here
 
 
