@@ -90,6 +90,7 @@ def test_where_nobody_can_give_shares_that_is_said(tmp_path: Path, monkeypatch: 
         pass
 
 
+@pytest.mark.postgresql
 def test_what_postgresql_did_is_counted_and_what_a_batch_waits_for_is_seen(tmp_path: Path) -> None:
     """One transaction, which waits for its worker for half a second."""
     with postgresql_server(tmp_path) as url, psycopg.connect(url, application_name="tarazu") as first:

@@ -19,6 +19,8 @@ from tests.support.proxy import Cut, CuttingProxy
 from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore, RestartableServer, restartable_server
 
+pytestmark = pytest.mark.postgresql
+
 CUTS = 40
 AT_ONCE_S = 2
 """An answer without the books must come in this time, on a machine with other work."""

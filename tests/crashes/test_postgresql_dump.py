@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from random import Random
 
+import pytest
 from sqlalchemy import make_url
 
 from tests.cli.commands import COMMAND
@@ -15,6 +16,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore
 from tests.test_documents import ROOT, code_blocks
+
+pytestmark = pytest.mark.postgresql
 
 REPLIES = 20
 

@@ -4,11 +4,15 @@ import time
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.support.backend import ScriptedBackend
 from tests.support.load import Load
 from tests.support.processes import KIB, peak_bytes, workers
 from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore, restartable_server
+
+pytestmark = pytest.mark.postgresql
 
 RESTARTS = 10
 PROBES = 5

@@ -1,5 +1,6 @@
 """A process that serves, forked by the one that watches it or started afresh: name, signals, turns and end."""
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -8,6 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import granian._signals
+from granian._granian import WorkerSignal
 
 WORKER_NAME = "tarazu worker"
 """What `ps -o comm` and `top` show; the kernel keeps 15 characters."""
@@ -31,6 +35,7 @@ def become_worker(stop_timeout_s: int) -> None:
     What is not done then within `stop_timeout_s` is given up.
     """
     _take_signals()
+    _stop_once()
     _let_threads_finish()
     with suppress(OSError):
         Path("/proc/self/comm").write_text(WORKER_NAME)
@@ -46,6 +51,27 @@ def _take_signals() -> None:
     for each in SIGNALS:
         signal.signal(each, signal.SIG_DFL if each is signal.SIGTERM else signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _stop_once() -> None:
+    """Have granian hear of the first signal to stop alone: after a second one it waits until it is killed.
+
+    More come when a terminal's SIGINT is followed by the parent's SIGTERM, and when the parent tells again.
+    """
+
+    def set_loop_signals(loop: asyncio.AbstractEventLoop) -> WorkerSignal:
+        stop = WorkerSignal()
+
+        def hear() -> None:
+            for each in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(each, lambda: None)
+            stop.set()
+
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, hear)
+        return stop
+
+    granian._signals.set_loop_signals = set_loop_signals  # noqa: SLF001 - it has no hook for it
 
 
 def _let_threads_finish() -> None:
