@@ -35,12 +35,12 @@ check: .venv/test.stamp ## Check style, types and layers, and test the rules, th
 test: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Check and test everything, each kind of claim at least once (PYTEST_ARGS="-k keys" takes the place of "on all cores")
 	@$(PYTEST) $(PYTEST_ARGS)
 
-nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Test everything ten times as much, on both stores and in all looks, and see how much of the code is covered
-	@TARAZU_TEST_SCALE=10 $(PYTEST) --numprocesses auto --maxprocesses 4 --dist loadfile --slowest-files 50 --durations 50 --cov
+nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Test everything twenty times as much, on both stores and in all looks, and see how much of the code is covered
+	@TARAZU_TEST_SCALE=20 $(PYTEST) --numprocesses auto --maxprocesses 4 --dist loadfile --slowest-files 50 --durations 50 --cov
 
 soak: .venv/test.stamp ## Simulate 100,000 worlds, then kill the service under load 500 times
-	@TARAZU_TEST_SCALE=500 $(PYTEST) --numprocesses auto tests/simulation
-	@TARAZU_TEST_SCALE=100 $(PYTEST) tests/crashes/test_killed.py
+	@TARAZU_TEST_SCALE=1000 $(PYTEST) --numprocesses auto tests/simulation
+	@TARAZU_TEST_SCALE=200 $(PYTEST) tests/crashes/test_killed.py
 
 lint: .venv/test.stamp ## Check style, types and the layers' imports
 	@$(PYTEST) --quiet tests/test_linters.py

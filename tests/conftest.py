@@ -18,7 +18,7 @@ from tests.support.scale import EVERYTHING, SCALE, SCALE_VARIABLE, scaled  # noq
 from tests.support.seeds import SEED_VARIABLE, session_seed  # noqa: E402
 from tests.support.stores import STORES, PostgresqlStore, SqliteStore, Store, postgresql_server  # noqa: E402
 
-EXAMPLES = 25
+EXAMPLES = 20
 """Of a property, at scale 1."""
 
 # Property tests have no time limit of their own: a busy machine is no counterexample.

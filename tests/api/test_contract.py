@@ -13,9 +13,9 @@ from tests.support.books import sqlite_only
 from tests.support.scale import scaled
 from tests.support.service import RunningService
 
-CASES_MIN = scaled(200)
-CASES_OF_ONE_OPERATION = scaled(170)
-CHAINS = scaled(6)
+CASES_MIN = scaled(100)
+CASES_OF_ONE_OPERATION = scaled(85)
+CHAINS = scaled(3)
 """Sequences of requests in which one answer leads to the next request."""
 TIMEOUT_S = 600
 HOOKS = Path(__file__).parents[1] / "support/schemathesis_hooks.py"

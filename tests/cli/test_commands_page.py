@@ -25,9 +25,15 @@ COMMANDS = {
 """The commands that other programs rely on, by the words before them."""
 
 
-def test_the_page_is_what_the_commands_print() -> None:
+@pytest.fixture(scope="module")
+def page() -> str:
+    """What the page has to be; to print the help of every command takes a second."""
+    return commands_page()
+
+
+def test_the_page_is_what_the_commands_print(page: str) -> None:
     """The page has every command's help word for word; if not: python -m tests.cli.commands_page > docs/commands.md."""
-    assert PAGE.read_text() == commands_page()
+    assert PAGE.read_text() == page
 
 
 def test_the_page_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,9 +53,9 @@ def test_the_commands_are_those_that_were_agreed() -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in command_paths(app) if " ".join(path) not in COMMANDS])
-def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
+def test_every_command_shows_examples(path: tuple[str, ...], page: str) -> None:
     """The help of each command that does something has an example of it."""
-    assert f"\n    {' '.join(('tarazu', *path))}" in commands_page()
+    assert f"\n    {' '.join(('tarazu', *path))}" in page
 
 
 def test_no_sentence_of_a_help_text_is_broken_twice() -> None:

@@ -13,7 +13,7 @@ from tests.support.scale import scaled
 from tests.support.service import RunningService
 from tests.support.stores import Store
 
-ROUNDS = scaled(5, least=3)
+ROUNDS = scaled(2.5, least=3)
 """Kills in all."""
 KINDS = (("sqlite", 1), ("sqlite", 2), ("postgresql", 2))
 REPLIES_MAX = 40

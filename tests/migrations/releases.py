@@ -1,14 +1,10 @@
 """Releases that have landed: their code, out of this repository's history, run as it was."""
 
-import json
 import subprocess
-import sys
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -26,21 +22,6 @@ COMMITS = {
     "0003": "e87f2a71bb4fb7d012ff4f275b05afc89c36edac",
 }
 """Of each revision but the newest: the commit of a release that works with it."""
-
-_COMMANDS = '''"""Run the commands that come in, one a line, and answer each with its status and what it has printed."""
-import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
-
-from tarazu.cli.running import run
-
-for line in sys.stdin:
-    out, err = StringIO(), StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = run(json.loads(line))
-    print(json.dumps([status, out.getvalue(), err.getvalue()]), flush=True)
-'''
 
 
 def revisions() -> list[str]:
@@ -79,11 +60,9 @@ def source_of(revision: str, folder: Path) -> Path:
 class ReleasedService(RunningService):
     """`tarazu serve` and the commands of a release, on books that are at its revision.
 
-    Accounts and keys are made by its commands, inside `with commands_in_one_process()` without a process for each.
+    Accounts and keys are made by its commands.
     `engine` and `provisioning` are this tree's: they are for books that have been migrated.
     """
-
-    _commands: "subprocess.Popen[str] | None" = None
 
     def __init__(
         self, source: Path, folder: Path, backend_url: str, environ: Mapping[str, str] | None = None, **settings: Any
@@ -91,19 +70,6 @@ class ReleasedService(RunningService):
         environ = dict(environ or {})
         environ |= found_first(source, environ)
         super().__init__(folder, backend_url, environ=environ, **settings)
-
-    @contextmanager
-    def commands_in_one_process(self) -> Iterator[None]:
-        """Make accounts and keys by commands that one process of the release runs, which starts once."""
-        with subprocess.Popen(
-            [sys.executable, "-c", _COMMANDS], stdin=PIPE, stdout=PIPE, text=True, env=self.environ
-        ) as commands:
-            self._commands = commands
-            try:
-                yield
-            finally:
-                self._commands = None
-                commands.communicate()
 
     def customer(
         self,
@@ -115,9 +81,9 @@ class ReleasedService(RunningService):
         limit_per_minute: int | None = None,
     ) -> Customer:
         """Open an account with a key."""
-        account = self._make(*("account", "create", "--name", "Test", "--status", status), *_options(plan=plan))["id"]
+        account = self.json(*("account", "create", "--name", "Test", "--status", status), *_options(plan=plan))["id"]
         if balance:
-            self._make("credit", "add", account, str(balance), "--reference", f"start of {account}")
+            self.json("credit", "add", account, str(balance), "--reference", f"start of {account}")
         return self._issue(account, models=models, limit_per_minute=limit_per_minute)
 
     def another_key(self, customer: Customer, **settings: Any) -> Customer:
@@ -126,19 +92,8 @@ class ReleasedService(RunningService):
 
     def _issue(self, account_id: str, *, models: Sequence[str] | None = None, **settings: Any) -> Customer:
         options = _options(models=None if models is None else ",".join(models), **settings)
-        issued = self._make("key", "create", account_id, "--name", "test key", *options)
+        issued = self.json("key", "create", account_id, "--name", "test key", *options)
         return Customer(account_id, issued["id"], issued["secret"])
-
-    def _make(self, *arguments: str) -> Any:
-        """Run a command that makes something; answer with what it prints."""
-        if self._commands is None:
-            return self.json(*arguments)
-        assert self._commands.stdin is not None
-        assert self._commands.stdout is not None
-        print(json.dumps([*arguments, "--json", "--config", str(self.config)]), file=self._commands.stdin, flush=True)
-        status, out, err = json.loads(self._commands.stdout.readline())
-        assert status == 0, err
-        return json.loads(out)
 
 
 def _options(**values: object) -> list[str]:

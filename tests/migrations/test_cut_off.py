@@ -29,13 +29,13 @@ import signal
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-left = int(os.environ["CHANGES"])
+done = 0
 
 
 def count(*_):
-    global left
-    left -= 1
-    if left == 0:
+    global done
+    done += 1
+    if done == int(os.environ["CHANGES"]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 

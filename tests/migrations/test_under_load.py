@@ -128,8 +128,7 @@ def test_a_migration_that_has_to_wait_lets_the_others_go_first(
 
 def load_on(released: ReleasedService, backend: ScriptedBackend, seed: int) -> Load:
     """Open the accounts of a load that can be replayed."""
-    with released.commands_in_one_process():
-        return Load(released, backend, Random(seed))  # noqa: S311 - as it says
+    return Load(released, backend, Random(seed))  # noqa: S311 - as it says
 
 
 def assert_all_served(load: Load) -> None:

@@ -22,9 +22,9 @@ from tests.support.stores import PostgresqlStore
 
 FIXED = 50
 """Worlds that are the same for every commit. The others are drawn from its hash, so that each commit tries new ones."""
-WORLDS = scaled(200, least=FIXED)
+WORLDS = scaled(100, least=FIXED)
 """On SQLite."""
-POSTGRESQL_WORLDS = scaled(10)
+POSTGRESQL_WORLDS = scaled(5)
 TEST_MAX_S = 600
 """Far more than a test takes, also beside other work."""
 WORLDS_PER_TEST = 50

@@ -71,9 +71,9 @@ KEPT_QUERY = "SELECT request_id, account_id, key, fingerprint, created_at_ms, re
 USAGE_QUERY = (
     "SELECT account_id, day, key_id, model_id, requests, credits, prompt_tokens, completion_tokens FROM daily_usage"
 )
-RUNS = scaled(200)
+RUNS = scaled(100)
 """On each kind of database."""
-RUNS_OF_ONE_TEST = 200
+RUNS_OF_ONE_TEST = 100
 CHUNKS = -(-RUNS // RUNS_OF_ONE_TEST)
 """Tests that share the runs."""
 STEPS = 8

@@ -27,6 +27,7 @@ from tarazu.service.auditing import audit_books
 from tarazu.service.books import open_books
 from tarazu.service.configuration import Configuration, load
 from tarazu.service.provisioning import Provisioning
+from tests.support.forked_commands import ForkedCommands
 from tests.support.patience import PATIENCE_S
 
 POLL_S = 0.02
@@ -246,6 +247,9 @@ class RunningService(Asking):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        if "_commands" in self.__dict__:
+            self._commands.close()
+            del self._commands
         if "engine" in self.__dict__:
             self.engine.dispose()
 
@@ -324,14 +328,11 @@ class RunningService(Asking):
 
     def run(self, *arguments: str, config: Path | None = None) -> "subprocess.CompletedProcess[str]":
         """Run a tarazu command on the same configuration, or on another."""
-        return subprocess.run(
-            [sys.executable, "-m", "tarazu", *arguments, "--config", str(config or self.config)],
-            capture_output=True,
-            text=True,
-            env=self.environ,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        return self._commands.run((*arguments, "--config", str(config or self.config)), self.environ)
+
+    @cached_property
+    def _commands(self) -> ForkedCommands:
+        return ForkedCommands(self.environ)
 
     def json(self, *arguments: str) -> Any:
         """Run a tarazu command that must work, with --json; answer with what it prints."""

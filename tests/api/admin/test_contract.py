@@ -16,9 +16,9 @@ from tests.support.scale import scaled
 from tests.support.service import RunningService, checked
 from tests.support.stores import Store
 
-CASES_MIN = scaled(50)
-CASES_OF_ONE_OPERATION = scaled(2)
-CHAINS = scaled(2)
+CASES_MIN = scaled(25)
+CASES_OF_ONE_OPERATION = scaled(1)
+CHAINS = scaled(1)
 TIMEOUT_S = 400
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 # What is printable, and whether a plan or an email is free, is beyond a schema: such a body may be refused as to its
