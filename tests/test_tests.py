@@ -17,6 +17,7 @@ TESTS = ROOT / "tests"
 PAGE = TESTS / "README.md"
 SUPPORT = TESTS / "support"
 CODE = re.compile(r"`([^`]+)`")
+FILES = [file for file in TESTS.rglob("*.py") if "node_modules" not in file.parts]
 LEFT_OUT = {"nightly", "skip", "skipif", "xfail"}
 """Marks of tests that `make test` does not run, or not everywhere."""
 
@@ -133,7 +134,7 @@ def test_each_kind_of_claim_has_a_test_that_make_test_runs() -> None:
 def test_each_file_of_tests_makes_some_kind_of_claim() -> None:
     """A file that is added gets its place on the page, and one that is gone loses it."""
     named = {file for claim in claims() for file in claim.files}
-    assert named == set(TESTS.rglob("test_*.py"))
+    assert named == {file for file in FILES if file.name.startswith("test_")}
 
 
 def test_the_stores_of_a_claim_are_told() -> None:
@@ -156,7 +157,7 @@ def test_every_shared_fixture_is_told_with_its_scope() -> None:
         for name in CODE.findall(names)
         for place in CODE.findall(places)
     }
-    files = {*TESTS.rglob("conftest.py"), *(file for *_, file in told)}
+    files = {*(file for file in FILES if file.name == "conftest.py"), *(file for *_, file in told)}
     defined = {(name, scope, file) for file in files for name, scope in fixtures(file).items()}
     assert told <= defined
     assert {each for each in defined - told if each[2].name == "conftest.py"} == set()
@@ -177,7 +178,7 @@ def test_what_grows_with_the_scale_is_told() -> None:
         ROOT / CODE.findall(place)[0]: sorted(map(int, figures.split(", ")))
         for _, place, figures in rows("What grows with the scale")
     }
-    scaled = {file: sorted(_scaled(file)) for file in TESTS.rglob("*.py") if file != SUPPORT / "scale.py"}
+    scaled = {file: sorted(_scaled(file)) for file in FILES if file != SUPPORT / "scale.py"}
     assert told == {file: figures for file, figures in scaled.items() if figures}
 
 
