@@ -1,14 +1,7 @@
 """What the black-box tests of the API share: a scripted backend and a running service for each module.
 
-Every module runs twice, with the books in SQLite and in PostgreSQL: its service takes them from `store`. What runs once
-is what the books have no part in, or only one kind of them:
-- test_chat_request_schema, test_docs_page, test_openapi, test_samples: contract and page, without a service.
-- test_contract: two minutes of random requests. That the contract is kept is asked of the one HTTP layer.
-- test_slow_clients, its tests that wait for a time-out: ten seconds each, of the connection alone.
-- test_demo: the demo has a file. test_postgresql: what only a server does.
-- test_backend_fault_table, test_backend_comes_back, test_local_faults, test_many_waiting, test_reload: the backends and
-  the catalogue alone, each with a service of its own.
-- test_intake_and_health, its tests of a full disk: the service's own disk, which has no books with PostgreSQL.
+A module whose claims are about the books is marked `both_stores`: its service takes them from `store`, in SQLite and
+then in PostgreSQL.
 """
 
 from collections.abc import Iterator

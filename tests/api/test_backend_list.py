@@ -1,4 +1,4 @@
-"""`tarazu backend list` tells how the running processes see the backends, on either kind of database."""
+"""`tarazu backend list` tells how the running processes see the backends."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

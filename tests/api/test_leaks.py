@@ -25,6 +25,8 @@ from tests.support.rows import rows
 from tests.support.service import CATALOGUE, RunningService
 from tests.support.wire import Wire, chat_head
 
+pytestmark = pytest.mark.both_stores
+
 CATALOGUE_OF_LEAKS = (
     CATALOGUE
     + """

@@ -1,4 +1,4 @@
-"""The whole way of a new customer, in a real browser, both languages and stores: from invitation to revoked key."""
+"""The whole way of a new customer, in a real browser and both languages: from invitation to revoked key."""
 
 import http.client
 import json

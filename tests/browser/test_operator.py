@@ -1,4 +1,4 @@
-"""The whole way of an operator, in a real browser, both languages and stores: credits, a block, a stop."""
+"""The whole way of an operator, in a real browser and both languages: credits, a block, a stop."""
 
 import http.client
 

@@ -1,7 +1,4 @@
-"""What the tests of the panel share.
-
-A module that asks a service runs twice, with the books in SQLite and in PostgreSQL.
-"""
+"""What the tests of the panel share: a scripted backend, and a running service for each module that asks one."""
 
 from collections.abc import Iterator
 

@@ -7,7 +7,7 @@ SCALE = float(os.environ.get(SCALE_VARIABLE, "1"))
 """1 in `make test`; `make check` has less, `make nightly` and `make soak` have more."""
 NIGHTLY = 20.0
 EVERYTHING = SCALE >= NIGHTLY
-"""Every test on both stores, every page in every look, every SDK and server in every exchange."""
+"""Every test on both stores, and those that are marked `nightly`."""
 
 
 def scaled(at_one: float, *, least: int = 1) -> int:
