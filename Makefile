@@ -65,6 +65,7 @@ lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
 	$(COMPILE) --output-file requirements/test.txt --constraint requirements/serve.txt \
 		pyproject.toml requirements/serve.in requirements/test.in
 	$(COMPILE) --output-file requirements/model.txt --no-deps requirements/model.in
+	$(COMPILE) --output-file requirements/node.txt requirements/node.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench-litellm.txt requirements/bench-litellm.in
 	$(COMPILE) --output-file requirements/bench-tensorzero.txt requirements/bench-tensorzero.in
