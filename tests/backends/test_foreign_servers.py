@@ -19,6 +19,7 @@ from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tests.support.dialects import ask, asked
+from tests.support.node import find_node
 
 READY_TIMEOUT_S = 60
 END_TIMEOUT_S = 10
@@ -82,7 +83,7 @@ def _llama() -> Iterator[Server]:
 def _aimock(folder: Path) -> Iterator[Server]:
     fixtures = folder / "fixtures.json"
     fixtures.write_text(json.dumps(FIXTURES))
-    command = ["node", str(AIMOCK), "--port", "0", "--strict", "--fixtures", str(fixtures)]
+    command = [find_node().program, str(AIMOCK), "--port", "0", "--strict", "--fixtures", str(fixtures)]
     environ = {"PATH": os.environ["PATH"], "AIMOCK_API_KEYS": AIMOCK_KEY}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""A real browser: Debian's headless Chromium, watched for errors and for requests that leave the service."""
+"""A real browser: headless Chromium, watched for errors and for requests that leave the service."""
 
 import json
 import os
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from shutil import which
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from msgspec import Struct
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
+from tests.support.chromium import find_chromium, with_letters
 from tests.support.service import Customer
 
 TIMEOUT_MS = 20_000
@@ -102,12 +103,11 @@ def chromium() -> Iterator[Browser]:
 
     While it runs this thread has an event loop: no test may make one of its own beside it.
     """
-    path = which("chromium")
-    assert path is not None, "The browser's tests need Chromium: apt-get install chromium"
-    # As root, as in CI, its sandbox cannot be made.
-    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+    found = find_chromium()
+    with TemporaryDirectory() as letters, sync_playwright() as playwright:
+        environ: dict[str, str | float | bool] = {**os.environ, **found.environ, **with_letters(Path(letters))}
+        # Without a sandbox, which not every machine gives to every user: it sees nothing but our own pages.
+        browser = playwright.chromium.launch(executable_path=found.program, env=environ, chromium_sandbox=False)
         yield browser
         browser.close()
 
