@@ -1,7 +1,7 @@
 """Where Chromium is: the system's where it has one, else that of the npm package @sparticuz/chromium.
 
-`python -m tests.support.chromium inflate` makes the package's ready, as `make test` does; without the argument its status
-tells whether there is one already.
+`python -m tests.support.chromium inflate` makes the package's ready, as `make test` does; without the argument its
+status tells whether there is one already.
 """
 
 import os
@@ -56,7 +56,7 @@ def find_chromium() -> Chromium:
 
 
 def with_letters(folder: Path) -> dict[str, str]:
-    """Let a browser find the system's letters and Persian ones; what it needs to know of them is put into the folder."""
+    """Let a browser find the system's letters and Persian ones: a file in the folder tells where they are."""
     spec = find_spec(PERSIAN_LETTERS)
     assert spec is not None
     folders = [*(spec.submodule_search_locations or ()), INFLATED / "fonts"]
