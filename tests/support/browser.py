@@ -13,6 +13,7 @@ from msgspec import Struct
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 from tests.support.chromium import find_chromium, with_letters
+from tests.support.node import find_node
 from tests.support.service import Customer
 
 TIMEOUT_MS = 20_000
@@ -104,6 +105,8 @@ def chromium() -> Iterator[Browser]:
     While it runs this thread has an event loop: no test may make one of its own beside it.
     """
     found = find_chromium()
+    # Playwright's own Node.js needs a library that a minimal system lacks.
+    os.environ["PLAYWRIGHT_NODEJS_PATH"] = find_node().program
     with TemporaryDirectory() as letters, sync_playwright() as playwright:
         environ: dict[str, str | float | bool] = {**os.environ, **found.environ, **with_letters(Path(letters))}
         # Without a sandbox, which not every machine gives to every user: it sees nothing but our own pages.
