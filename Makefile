@@ -113,11 +113,11 @@ bench/npm/node_modules/.package-lock.json: bench/npm/package.json bench/npm/pack
 		echo 'Installing Node.js for the tests ...'; $(LOCKED) --requirement requirements/node.txt; }
 	@touch $@
 
-tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json .venv/node.stamp
+tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json | .venv/node.stamp
 	@$(NPM) ci --silent --prefix tests/npm
 	@touch $@
 
-tests/npm/chromium/stamp: tests/npm/chromium/package.json tests/npm/chromium/package-lock.json .venv/node.stamp
+tests/npm/chromium/stamp: tests/npm/chromium/package.json tests/npm/chromium/package-lock.json | .venv/node.stamp
 	@$(BIN)/python -m tests.support.chromium || { \
 		echo 'Installing Chromium for the tests ...'; \
 		$(NPM) ci --silent --prefix tests/npm/chromium && $(BIN)/python -m tests.support.chromium inflate; }
