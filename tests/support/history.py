@@ -36,13 +36,17 @@ def take_out(commit: str, folder: str, into: Path) -> None:
     """
     from dulwich.errors import NotGitRepository
     from dulwich.object_store import iter_tree_contents, tree_lookup_path
+    from dulwich.objects import Commit, ObjectID
     from dulwich.repo import Repo
 
     try:
         with Repo(ROOT) as repository:
             objects = repository.object_store
-            _, tree = tree_lookup_path(objects.__getitem__, objects[commit.encode()].tree, folder.encode())
-            files = {entry.path.decode(): objects[entry.sha].data for entry in iter_tree_contents(objects, tree)}
+            found = objects[ObjectID(commit.encode())]
+            assert isinstance(found, Commit)
+            _, tree = tree_lookup_path(objects.__getitem__, found.tree, folder.encode())
+            entries = iter_tree_contents(objects, tree)
+            files = {entry.path.decode(): objects[entry.sha].as_raw_string() for entry in entries}
     except NotGitRepository:
         raise HistoryMissingError(f"Commit {commit} is not in a copy without .git: use a clone.") from None
     except KeyError:
