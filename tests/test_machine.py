@@ -44,6 +44,8 @@ def test_node_is_new_enough() -> None:
 def test_a_copy_without_history_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its commit nor an older one is known."""
     monkeypatch.setattr(history, "ROOT", tmp_path)
+    monkeypatch.setattr(history, "ARCHIVED", tmp_path / "commit.txt")
+    history.ARCHIVED.write_text("$Format:%H$\n")
     assert commit_hash() is None
     with pytest.raises(HistoryMissingError, match="use a clone"):
         take_out(COMMIT, "src", tmp_path)

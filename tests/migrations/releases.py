@@ -59,10 +59,13 @@ def source_of(revision: str, folder: Path) -> Path:
         return source
     if revision not in COMMITS:
         pytest.fail(f"No release is known for revision {revision}: add its commit to COMMITS in {__file__}.")
+    missing = None
     try:
         take_out(COMMITS[revision], "src", source.parent)
     except HistoryMissingError as error:
-        cannot_try(f"The code of revision {revision} comes out of the history. {error}")
+        missing = error
+    if missing:
+        cannot_try(f"The code of revision {revision} comes out of the history. {missing}")
     return source
 
 
