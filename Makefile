@@ -12,6 +12,7 @@ UV = .venv-lock/bin/uv
 BIN = .venv/bin
 # Wheels only: a package that would have to be compiled fails at once instead of taking minutes.
 INSTALL = $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps
+NPM = $(BIN)/python -m tests.support.node npm
 LOCKED = $(INSTALL) --require-hashes --only-binary :all:
 COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links $(UPGRADE)
@@ -23,7 +24,7 @@ COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-setup: .venv/serve.stamp .venv/test.stamp ## Install everything for serving and testing into .venv
+setup: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp ## Install everything for serving and testing into .venv
 
 serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
 	@exec $(BIN)/tarazu serve $(ARGS)
@@ -32,10 +33,10 @@ check: .venv/test.stamp ## Check style, types and layers, and test the rules, th
 	@TARAZU_TEST_SCALE=0.1 $(PYTEST) --numprocesses auto --dist loadfile --quiet -m "not postgresql" \
 		tests/test_linters.py tests/domain tests/service tests/store
 
-test: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Check and test everything, each kind of claim at least once (PYTEST_ARGS="-k keys" takes the place of "on all cores")
+test: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp ## Check and test everything, each kind of claim at least once (PYTEST_ARGS="-k keys" takes the place of "on all cores")
 	@$(PYTEST) $(PYTEST_ARGS)
 
-nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json ## Test everything twenty times as much, on both stores and in all looks, and see how much of the code is covered
+nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp ## Test everything twenty times as much, on both stores and in all looks, and see how much of the code is covered
 	@TARAZU_TEST_SCALE=20 $(PYTEST) --numprocesses auto --maxprocesses 4 --dist loadfile --slowest-files 50 --durations 50 --cov
 
 soak: .venv/test.stamp ## Simulate 100,000 worlds, then kill the service under load 500 times
@@ -70,13 +71,15 @@ lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
 	$(COMPILE) --output-file requirements/test.txt --constraint requirements/serve.txt \
 		pyproject.toml requirements/serve.in requirements/test.in
 	$(COMPILE) --output-file requirements/model.txt --no-deps requirements/model.in
+	$(COMPILE) --output-file requirements/node.txt requirements/node.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench-litellm.txt requirements/bench-litellm.in
 	$(COMPILE) --output-file requirements/bench-tensorzero.txt requirements/bench-tensorzero.in
 	$(COMPILE) --output-file requirements/bench-anyllm.txt requirements/bench-anyllm.in
 
 clean: ## Remove all that these targets have made, but no data
-	rm -rf .venv .venv-lock .bench dist bench/npm/node_modules tests/npm/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lock .bench dist bench/npm/node_modules tests/npm/node_modules \
+		tests/npm/chromium/node_modules tests/npm/chromium/inflated* tests/npm/chromium/stamp .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -109,8 +112,18 @@ bench/npm/node_modules/.package-lock.json: bench/npm/package.json bench/npm/pack
 	@npm ci --silent --prefix bench/npm
 	@touch $@
 
-tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json
-	@command -v npm > /dev/null || { \
-		echo 'The tests need Node.js 20.15 or newer with npm, for the official npm client and a model server.' >&2; exit 1; }
-	@npm ci --silent --prefix tests/npm
+# Node.js and Chromium are the system's where it has them.
+.venv/node.stamp: .venv/test.stamp requirements/node.txt
+	@$(BIN)/python -m tests.support.node || { \
+		echo 'Installing Node.js for the tests ...'; $(LOCKED) --requirement requirements/node.txt; }
+	@touch $@
+
+tests/npm/node_modules/.package-lock.json: tests/npm/package.json tests/npm/package-lock.json | .venv/node.stamp
+	@$(NPM) ci --silent --prefix tests/npm
+	@touch $@
+
+tests/npm/chromium/stamp: tests/npm/chromium/package.json tests/npm/chromium/package-lock.json | .venv/node.stamp
+	@$(BIN)/python -m tests.support.chromium || { \
+		echo 'Installing Chromium for the tests ...'; \
+		$(NPM) ci --silent --prefix tests/npm/chromium && $(BIN)/python -m tests.support.chromium inflate; }
 	@touch $@

@@ -175,7 +175,7 @@ def test_the_figures_of_the_catalogue_are_told() -> None:
 def test_what_grows_with_the_scale_is_told() -> None:
     """Each figure that a test multiplies with the scale."""
     told = {
-        ROOT / CODE.findall(place)[0]: sorted(map(int, figures.split(", ")))
+        ROOT / CODE.findall(place)[0]: sorted(map(float, figures.split(", ")))
         for _, place, figures in rows("What grows with the scale")
     }
     scaled = {file: sorted(_scaled(file)) for file in FILES if file != SUPPORT / "scale.py"}
@@ -187,7 +187,7 @@ def _figures(plan: dict[str, Any]) -> list[str]:
     return [f"{plan.get('monthly_credits', 0):,}", f"{plan['requests_per_minute']:,}", models]
 
 
-def _scaled(file: Path) -> list[int]:
+def _scaled(file: Path) -> list[float]:
     constants = {ast.unparse(node.targets[0]): node.value for node in module(file).body if isinstance(node, ast.Assign)}
     arguments = (
         node.args[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.curl import with_curl
 from tests.support.patience import PATIENCE_S
 from tests.support.service import free_port
 
@@ -19,9 +20,10 @@ TARAZU = [sys.executable, "-m", "tarazu"]
 class Demo:
     """A served demo: its folder, and the banner that its start printed."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, curl: dict[str, str]) -> None:
         self.folder = folder
         self.port = port
+        self.curl = curl
         self.banner = ""
 
     def paste(self, command: list[str], *, given: str | None = None, **environ: str) -> str:
@@ -30,7 +32,7 @@ class Demo:
             command,
             input=given,
             cwd=self.folder,
-            env={**os.environ, **environ},
+            env={**os.environ, **self.curl, **environ},
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -43,7 +45,7 @@ class Demo:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """The demo, served by the real embedded model; at the end its books must balance."""
-    demo = Demo(tmp_path_factory.mktemp("demo"), free_port())
+    demo = Demo(tmp_path_factory.mktemp("demo"), free_port(), with_curl(tmp_path_factory.mktemp("curl")))
     environ = {name: value for name, value in os.environ.items() if name != "TARAZU_CONFIG"}
     command = [*TARAZU, "serve", "--port", str(demo.port)]
     with (demo.folder / "serve.log").open("wb") as log:

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from tests.support.backend import ScriptedBackend, replies
+from tests.support.node import find_node
+from tests.support.patience import PATIENCE_S
 from tests.support.refusals import SCENARIOS, Call, Scenario, met
 from tests.support.service import RunningService
 
 CLIENT = Path(__file__).parents[1] / "npm/client.mjs"
-TIMEOUT_S = 60
 TYPES = {
     400: "BadRequestError",
     401: "AuthenticationError",
@@ -39,7 +40,12 @@ def _run(service: RunningService, act: str, call: Call) -> Any:
     order = msgspec.to_builtins(call)
     order |= {"act": act, "baseURL": f"http://127.0.0.1:{service.port}/api/v1", "apiKey": order.pop("api_key")}
     run = subprocess.run(
-        ["node", str(CLIENT)], input=json.dumps(order), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [find_node().program, CLIENT],
+        input=json.dumps(order),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)

@@ -15,15 +15,12 @@ import pytest
 
 from tarazu.api.openapi import document
 from tests.support.contract import media, operations, validator
+from tests.support.curl import with_curl, with_own_curl
+from tests.support.node import find_node
+from tests.support.patience import PATIENCE_S
 
 NODE_PACKAGES = Path(__file__).parents[1] / "npm"
-TIMEOUT_S = 60
 API_KEY = "trz_sample"
-COMMANDS = {
-    "curl": ["sh", "-e"],
-    "Python": [sys.executable, "-"],
-    "JavaScript": ["node", "--input-type=module", "-"],
-}
 PRINTED = {
     "createChatCompletion": "The capital of France is Paris.",
     "listModels": "tarazu/smollm2",
@@ -82,22 +79,44 @@ def base_url() -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/api/v1"
         server.shutdown()
-        thread.join(TIMEOUT_S)
+        thread.join(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def curl(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Have a curl."""
+    return with_curl(tmp_path_factory.mktemp("curl"))
+
+
+def _command(label: str) -> list[str]:
+    if label == "JavaScript":
+        return [find_node().program, "--input-type=module", "-"]
+    return {"curl": ["sh", "-e"], "Python": [sys.executable, "-"]}[label]
 
 
 @pytest.mark.parametrize(("operation_id", "label"), list(_sources("")))
-def test_a_sample_does_what_it_shows(base_url: str, operation_id: str, label: str) -> None:
+def test_a_sample_does_what_it_shows(base_url: str, curl: dict[str, str], operation_id: str, label: str) -> None:
     """A sample, pasted as it stands, sends what the contract asks and prints what came."""
-    sources = _sources(base_url)
+    assert PRINTED[operation_id] in _printed(_sources(base_url)[operation_id, label], _command(label), curl)
+
+
+@pytest.mark.parametrize("operation_id", [operation_id for operation_id, label in _sources("") if label == "curl"])
+def test_the_tests_own_curl_does_the_same(base_url: str, tmp_path: Path, operation_id: str) -> None:
+    """Where there is no real one, it proves the same of a line."""
+    source = _sources(base_url)[operation_id, "curl"]
+    assert PRINTED[operation_id] in _printed(source, _command("curl"), with_own_curl(tmp_path))
+
+
+def _printed(source: str, command: list[str], environ: dict[str, str]) -> str:
     run = subprocess.run(
-        COMMANDS[label],
-        input=sources[operation_id, label],
-        env=os.environ | {"TARAZU_API_KEY": API_KEY},
+        command,
+        input=source,
+        env={**os.environ, **environ, "TARAZU_API_KEY": API_KEY},
         cwd=NODE_PACKAGES,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert PRINTED[operation_id] in run.stdout
+    return run.stdout

@@ -20,6 +20,7 @@ from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tests.support.dialects import ask, asked
 from tests.support.lazily import lazily
+from tests.support.node import find_node
 from tests.support.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _llama() -> Iterator[Server]:
 def _aimock(folder: Path) -> Iterator[Server]:
     fixtures = folder / "fixtures.json"
     fixtures.write_text(json.dumps(FIXTURES))
-    command = ["node", str(AIMOCK), "--port", "0", "--strict", "--fixtures", str(fixtures)]
+    command = [find_node().program, str(AIMOCK), "--port", "0", "--strict", "--fixtures", str(fixtures)]
     environ = {"PATH": os.environ["PATH"], "AIMOCK_API_KEYS": AIMOCK_KEY}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
         assert process.stdout is not None

@@ -17,6 +17,7 @@ from bench.scale.database import Use, watched
 from bench.scale.measuring import Measured
 from bench.scale.model import Bounds, bounds
 from bench.scale.report import report
+from tests.support.missing import cannot_try
 from tests.support.stores import postgresql_server
 
 SIZES = Sizes(accounts=[100], requests=[0, 1_000], shared_accounts=[1, 1_000])
@@ -69,7 +70,7 @@ def test_a_process_has_no_more_than_its_share() -> None:
     try:
         shares.assert_possible()
     except shares.NoSharesError as error:
-        pytest.skip(f"nobody can give shares here: {error}")
+        cannot_try(f"Nobody can give shares here: {error}")
     code = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
     before = set(shares.GROUPS.iterdir())
     with (

@@ -1,9 +1,6 @@
 """Releases that have landed: their code, out of this repository's history, run as it was."""
 
-import subprocess
-import tarfile
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,11 @@ from alembic.script import ScriptDirectory
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.store.migrate import SCRIPTS
+from tests.support.history import ROOT, HistoryMissingError, take_out
+from tests.support.missing import cannot_try
 from tests.support.runs_first import found_first
 from tests.support.service import Customer, RunningService
 
-ROOT = Path(__file__).parents[2]
 COMMITS = {
     "0001": "22dd85da7f3c68ee86309dbc21b69226f80670f6",
     "0002": "577c1a8913d7604b477e7808a9bab22d5d513fa5",
@@ -41,19 +39,13 @@ def source_of(revision: str, folder: Path) -> Path:
         return source
     if revision not in COMMITS:
         pytest.fail(f"No release is known for revision {revision}: add its commit to COMMITS in {__file__}.")
-    archived = subprocess.run(
-        # The tests may run as another user than the one whose clone it is.
-        ["git", "-c", "safe.directory=*", "-C", ROOT, "archive", COMMITS[revision], "src"],
-        capture_output=True,
-        check=False,
-    )
-    if archived.returncode:
-        pytest.fail(
-            f"The code of revision {revision} is commit {COMMITS[revision]}, and git cannot give it: "
-            f"{archived.stderr.decode().strip()}. The tests need a clone with its whole history: git fetch --unshallow"
-        )
-    with tarfile.open(fileobj=BytesIO(archived.stdout)) as archive:
-        archive.extractall(source.parent, filter="data")
+    missing = None
+    try:
+        take_out(COMMITS[revision], "src", source.parent)
+    except HistoryMissingError as error:
+        missing = error
+    if missing:
+        cannot_try(f"The code of revision {revision} comes out of the history. {missing}")
     return source
 
 

@@ -1,4 +1,4 @@
-"""A real browser: Debian's headless Chromium, watched for errors and for requests that leave the service."""
+"""A real browser: headless Chromium, watched for errors and for requests that leave the service."""
 
 import json
 import os
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from shutil import which
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from msgspec import Struct
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
+from tests.support.chromium import find_chromium, with_letters
+from tests.support.node import find_node
+from tests.support.patience import PATIENCE_S
 from tests.support.service import Customer
 
-TIMEOUT_MS = 20_000
-"""For anything that a page does; a busy machine takes its time."""
 AXE = Path(__file__).parents[1] / "npm" / "node_modules" / "axe-core" / "axe.min.js"
 STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 PHONE = 390
@@ -102,12 +103,13 @@ def chromium() -> Iterator[Browser]:
 
     While it runs this thread has an event loop: no test may make one of its own beside it.
     """
-    path = which("chromium")
-    assert path is not None, "The browser's tests need Chromium: apt-get install chromium"
-    # As root, as in CI, its sandbox cannot be made.
-    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+    found = find_chromium()
+    # Playwright's own Node.js needs a library that a minimal system lacks.
+    os.environ["PLAYWRIGHT_NODEJS_PATH"] = find_node().program
+    with TemporaryDirectory() as letters, sync_playwright() as playwright:
+        environ: dict[str, str | float | bool] = {**os.environ, **found.environ, **with_letters(Path(letters))}
+        # Without a sandbox, which not every machine gives to every user: it sees nothing but our own pages.
+        browser = playwright.chromium.launch(executable_path=found.program, env=environ, chromium_sandbox=False)
         yield browser
         browser.close()
 
@@ -118,7 +120,7 @@ def visiting(
 ) -> Iterator[Visitor]:
     """Give somebody new a window of the browser, without cookies. At the end nothing must have gone wrong in it."""
     context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, **settings)
-    context.set_default_timeout(TIMEOUT_MS)
+    context.set_default_timeout(PATIENCE_S * 1_000)
     faults: list[str] = []
     context.on("weberror", lambda error: faults.append(f"error: {error.error}"))
     context.on("console", lambda message: _note(faults, message.type, message.text))

@@ -20,6 +20,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from tarazu.backends.local_libraries import SEARCH_PATH, library_path
 from tarazu.backends.local_model import LocalModelError, find_model
 from tarazu.backends.local_server import HOST, Answer, Order
 
@@ -270,6 +271,8 @@ def _environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in ENVIRONMENT or name.startswith(ENVIRONMENT_PREFIXES)
     }
+    if (path := library_path()) is not None:
+        passed_on[SEARCH_PATH] = path
     # Threads that wait for each other must sleep. Spinning, they take the cores from the API and from one another:
     # with two other busy processes on two cores it made the model 6 to 25 times slower.
     return {"OMP_WAIT_POLICY": "passive", **passed_on}

