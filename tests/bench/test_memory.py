@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench.memory import Sample, Size, growth_bytes, report, watch
+from bench.peers import nginx, wrk
+from tests.support.missing import cannot_try
 
 
 def sample(requests: int, worker: int) -> Sample:
@@ -12,8 +14,11 @@ def sample(requests: int, worker: int) -> Sample:
     return Sample(requests, worker, worker_share=1, parent=1, parent_share=1, all_shares=2, file=1)
 
 
+@pytest.mark.nightly
 def test_a_small_run_looks_at_the_processes_before_and_after(tmp_path: Path) -> None:
     """The worker and its parent, each with what it alone has and what it shares."""
+    if not all(Path(command).exists() for command in (nginx.COMMAND, wrk.COMMAND)):
+        cannot_try("A run needs nginx and wrk: apt-get install nginx-light wrk.")
     before, *after = watch(tmp_path, Size(requests=10_000, every=1_000))
     assert before.requests == 0
     assert after[-1].requests >= 10_000
