@@ -7,6 +7,7 @@ from playwright.sync_api import Browser
 
 from tests.support.backend import ScriptedBackend
 from tests.support.browser import ENGLISH, PERSIAN, Spoken, chromium
+from tests.support.scale import EVERYTHING
 from tests.support.service import RunningService, checked
 from tests.support.stores import Store
 
@@ -35,9 +36,16 @@ def service(
         yield service
 
 
-@pytest.fixture(scope="module", params=[ENGLISH, PERSIAN], ids=lambda spoken: spoken.language)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Go a way through the pages in the module's language; where everything is tried, in each."""
+    if "spoken" in metafunc.fixturenames:
+        chosen = (ENGLISH, PERSIAN) if EVERYTHING else (metafunc.module.SPOKEN,)
+        metafunc.parametrize("spoken", chosen, indirect=True, ids=[spoken.language for spoken in chosen])
+
+
+@pytest.fixture(scope="module")
 def spoken(request: pytest.FixtureRequest) -> Spoken:
-    """Go a way through the pages in each language."""
+    """The language of the way, from `pytest_generate_tests`."""
     spoken: Spoken = request.param
     return spoken
 

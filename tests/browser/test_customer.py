@@ -1,13 +1,14 @@
-"""The whole way of a new customer, in a real browser and both languages: from invitation to revoked key."""
+"""The whole way of a new customer, in a real browser: from invitation to revoked key."""
 
 import http.client
 import json
 
 from playwright.sync_api import Browser
 
-from tests.support.browser import Spoken, Visitor, visiting, with_key
+from tests.support.browser import PERSIAN, Spoken, Visitor, visiting, with_key
 from tests.support.service import RunningService
 
+SPOKEN = PERSIAN
 PASSWORD = "a sentence to remember"
 
 

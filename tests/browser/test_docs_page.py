@@ -8,8 +8,15 @@ from tests.support.browser import DESKTOP, PHONE, Scheme, visiting
 
 
 @sqlite_only
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (DESKTOP, "light"),
+        (PHONE, "dark"),
+        pytest.param(DESKTOP, "dark", marks=pytest.mark.nightly),
+        pytest.param(PHONE, "light", marks=pytest.mark.nightly),
+    ],
+)
 def test_everybody_can_read_it(browser: Browser, base_url: str, width: int, scheme: Scheme) -> None:
     """Contrast, headings, labels and width are right on phone and desktop, light and dark; it asks nobody else."""
     with visiting(browser, base_url, width=width, scheme=scheme) as visitor:

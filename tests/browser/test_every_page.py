@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 from tests.browser.pages import HOLDER_PAGES, OPEN_PAGES, OPERATOR_PAGES, PASSWORD, Inhabitants, settle
 from tests.support.books import sqlite_only
 from tests.support.browser import DESKTOP, PHONE, Visitor, visiting
+from tests.support.scale import EVERYTHING
 from tests.support.service import RunningService
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -17,6 +18,24 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"width": PHONE, "scheme": "dark", "locale": "fa-IR"},
 }
 """Both widths, both colours, both directions, each once: a fault of one of them shows beside whatever others."""
+PAGES_OF_THE_PHONE = (
+    "/panel/",
+    "/panel/keys",
+    "/panel/playground",
+    "/admin/accounts/{account_id}",
+    "/admin/catalogue",
+    "/panel/sign-in",
+)
+"""What a phone looks at if not everything is tried: a chart, tables, forms, and what is wider than most."""
+
+
+def seen(*pages: str) -> pytest.MarkDecorator:
+    """Look at each of the pages from the desktop, and at some, or all, from the phone."""
+    looked_at = [(page, look) for page in pages for look in LOOKS]
+    chosen = [(page, look) for page, look in looked_at if EVERYTHING or look == "desktop" or page in PAGES_OF_THE_PHONE]
+    return pytest.mark.parametrize(("page", "look"), chosen)
+
+
 NOT_FOUND = "console: Failed to load resource: the server responded with a status of 404 (Not Found)"
 """What Chromium itself says of a page that is not there."""
 
@@ -39,8 +58,7 @@ def visitors(browser: Browser, base_url: str, inhabitants: Inhabitants) -> Itera
 
 
 @sqlite_only
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("page", [*HOLDER_PAGES, *OPERATOR_PAGES])
+@seen(*HOLDER_PAGES, *OPERATOR_PAGES)
 def test_a_page_of_who_is_signed_in_can_be_read_by_everybody(
     inhabitants: Inhabitants, visitors: dict[str, Visitor], page: str, look: str
 ) -> None:
@@ -53,8 +71,7 @@ def test_a_page_of_who_is_signed_in_can_be_read_by_everybody(
 
 
 @sqlite_only
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("page", OPEN_PAGES)
+@seen(*OPEN_PAGES)
 def test_a_page_of_who_is_not_signed_in_can_be_read_by_everybody(
     browser: Browser, base_url: str, page: str, look: str
 ) -> None:

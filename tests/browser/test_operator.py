@@ -1,12 +1,13 @@
-"""The whole way of an operator, in a real browser and both languages: credits, a block, a stop."""
+"""The whole way of an operator, in a real browser: credits, a block, a stop."""
 
 import http.client
 
 from playwright.sync_api import Browser
 
-from tests.support.browser import Spoken, Visitor, visiting, with_key
+from tests.support.browser import ENGLISH, Spoken, Visitor, visiting, with_key
 from tests.support.service import RunningService
 
+SPOKEN = ENGLISH
 PASSWORD = "a sentence to remember"
 
 

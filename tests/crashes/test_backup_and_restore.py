@@ -21,11 +21,12 @@ from tests.support.backups import dump_of
 from tests.support.books import Books
 from tests.support.load import Load
 from tests.support.processes import pass_deadlines, workers
+from tests.support.scale import scaled
 from tests.support.service import PATIENT, RunningService
 
-BACKUPS = 5
-RESTORES = 3
-KILLS = 5
+BACKUPS = scaled(0.25, least=2)
+RESTORES = scaled(0.15)
+KILLS = scaled(0.25, least=2)
 REPLIES = 20
 ORDINARY = {200, 404, 502}
 """What the load is answered in any case: it asks for a model that not all may use, and the backend fails at times."""

@@ -16,12 +16,13 @@ from tests.support.backend import ScriptedBackend
 from tests.support.load import Load
 from tests.support.processes import KIB, peak_bytes, workers
 from tests.support.proxy import Cut, CuttingProxy
+from tests.support.scale import scaled
 from tests.support.service import RunningService
 from tests.support.stores import PostgresqlStore, RestartableServer, restartable_server
 
 pytestmark = pytest.mark.postgresql
 
-CUTS = 40
+CUTS = scaled(2, least=10)
 AT_ONCE_S = 2
 """An answer without the books must come in this time, on a machine with other work."""
 HEALTHY_S = 5

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from sqlalchemy import Engine, inspect
 
 from tarazu.store.engine import open_engine
 from tarazu.store.revision import HEAD
 from tests.migrations import kept_books
 from tests.migrations.kept_books import KeptBooks, Rows, rows_of
-from tests.migrations.releases import COMMITS, ReleasedService, revisions
+from tests.migrations.releases import COMMITS, ReleasedService, revisions, source_of
 from tests.support.answers import read_usage
 from tests.support.backend import ScriptedBackend
 from tests.support.service import USAGE, Customer, RunningService, checked
@@ -24,19 +25,41 @@ pytestmark = pytest.mark.both_stores
 every_revision = pytest.mark.parametrize("revision", revisions())
 
 
-@pytest.fixture
-def kept(revision: str) -> KeptBooks:
-    """What the release of the revision has left."""
-    return kept_books.read(revision)
+class Upgraded(Struct, frozen=True):
+    """Books of a release at the newest revision: their rows before and after, and a service on them."""
+
+    revision: str
+    kept: KeptBooks
+    told: dict[str, Any]
+    before: Rows
+    after: Rows
+    schema: dict[str, Any]
+    service: RunningService
 
 
-@pytest.fixture
-def engine(released: ReleasedService, kept: KeptBooks) -> Iterator[Engine]:
-    """A database with these books, at their revision."""
-    engine = open_engine(released.configuration.database_url)
-    kept_books.fill(engine, kept)
-    yield engine
-    engine.dispose()
+@pytest.fixture(scope="module", params=revisions())
+def upgraded(
+    request: pytest.FixtureRequest, store: Store, sources: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Upgraded]:
+    """Upgrade the books of a release once for all that is to be seen of it; the service is not started."""
+    folder = tmp_path_factory.mktemp("upgraded")
+    kept = kept_books.read(request.param)
+    clock = SetClock(folder)
+    clock.set(kept.left_at)
+    with ScriptedBackend() as backend:
+        (folder / "released").mkdir()
+        released = ReleasedService(
+            source_of(request.param, sources), folder / "released", backend.url, database_url=store.nothing(folder)
+        )
+        assert released.json("db", "upgrade") == {"before": None, "after": request.param}
+        url = released.configuration.database_url
+        engine = open_engine(url)
+        kept_books.fill(engine, kept)
+        before = rows_of(engine)
+        service = RunningService(folder, backend.url, database_url=url, environ=clock.environ, clock=clock)
+        told = service.json("db", "upgrade")
+        yield Upgraded(request.param, kept, told, before, rows_of(engine), _schema(engine), service)
+        engine.dispose()
 
 
 def test_every_revision_but_the_newest_has_a_release() -> None:
@@ -45,9 +68,9 @@ def test_every_revision_but_the_newest_has_a_release() -> None:
 
 
 @every_revision
-def test_kept_books_have_something_of_everything(kept: KeptBooks) -> None:
+def test_kept_books_have_something_of_everything(revision: str) -> None:
     """Whatever a migration may forget is there to be lost."""
-    tables = kept.tables
+    tables = kept_books.read(revision).tables
     assert {row["state"] for row in tables["requests"]} == {"held", "charged", "released", "swept"}
     assert {row["source"] for row in tables["requests"]} == {"plan", "api_balance"}
     assert {row["period"] for row in tables["requests"]} == {"2025-12", "2026-01", "2026-02"}
@@ -68,49 +91,27 @@ def test_kept_books_have_something_of_everything(kept: KeptBooks) -> None:
     assert [table for table, found in tables.items() if not found] == []
 
 
-@every_revision
-def test_upgrade_loses_nothing(revision: str, updated: RunningService, engine: Engine) -> None:
+def test_upgrade_loses_nothing(upgraded: Upgraded) -> None:
     """All rows are there, and say in all columns that they had what they said before."""
-    before = rows_of(engine)
-    assert updated.json("db", "upgrade") == {"before": revision, "after": HEAD}
-    after = rows_of(engine)
+    before, after = upgraded.before, upgraded.after
+    assert upgraded.told == {"before": upgraded.revision, "after": HEAD}
     assert {table: len(after[table]) for table in before} == {table: len(found) for table, found in before.items()}
     assert _columns_of(before, after) == before
 
 
-@every_revision
-def test_upgraded_books_are_made_as_new_ones_are(
-    updated: RunningService, engine: Engine, store: Store, tmp_path: Path
-) -> None:
+def test_upgraded_books_are_made_as_new_ones_are(upgraded: Upgraded, store: Store, tmp_path: Path) -> None:
     """Columns, keys, indexes and every guard: nobody can tell how old the books are."""
-    updated.json("db", "upgrade")
-    (tmp_path / "new").mkdir()
-    new = open_engine(store.new_books(tmp_path / "new"))
-    assert _schema(engine) == _schema(new)
+    new = open_engine(store.new_books(tmp_path))
+    assert upgraded.schema == _schema(new)
     new.dispose()
 
 
-@every_revision
-@pytest.mark.usefixtures("engine")
-def test_upgraded_books_balance_and_serve(
-    kept: KeptBooks, released: ReleasedService, backend: ScriptedBackend, tmp_path: Path
-) -> None:
+def test_upgraded_books_balance_and_serve(upgraded: Upgraded) -> None:
     """Who could ask before can ask now, with what was left to them; who could not cannot; what was sent is replayed."""
-    clock = SetClock(tmp_path)
-    clock.set(kept.left_at)
-    folder = tmp_path / "clocked"
-    folder.mkdir()
-    service = RunningService(
-        folder,
-        backend.url,
-        database_url=released.configuration.database_url,
-        environ=clock.environ,
-        clock=clock,
-    )
-    service.json("db", "upgrade")
+    service = upgraded.service
     audit = service.run("audit")
     assert audit.returncode == 0, audit.stdout + audit.stderr
-    callers = {name: Customer("", "", secret) for name, secret in kept.secrets.items()}
+    callers = {name: Customer("", "", secret) for name, secret in upgraded.kept.secrets.items()}
     with checked(service):
         assert service.chat(callers["planned"]).headers["retry-after"] == "77"
         service.provisioning.resume_intake()

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache, partial
 
 import pytest
 
@@ -49,17 +51,17 @@ def name_of(seeds: range) -> str:
     return f"{seeds[0]}-{seeds[-1]}"
 
 
-def run(seeds: range, machine: Machine) -> None:
-    """Run worlds until one fails."""
-    for seed in seeds:
-        simulate(seed, machine)
-
-
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     """Switch a machine on for all worlds on SQLite."""
     with MACHINES["sqlite"]() as machine:
         yield machine
+
+
+@pytest.fixture(scope="module")
+def trace_of(machine: Machine) -> Callable[[int], list[str]]:
+    """Run a world, once for all tests."""
+    return cache(partial(simulate, machine=machine))
 
 
 @pytest.fixture(scope="module")
@@ -72,21 +74,23 @@ def postgresql_machine(
 
 
 @pytest.mark.parametrize("seeds", chunks(WORLDS, WORLDS_PER_TEST), ids=name_of)
-def test_in_every_world_the_books_stay_exact(seeds: range, machine: Machine) -> None:
+def test_in_every_world_the_books_stay_exact(seeds: range, trace_of: Callable[[int], list[str]]) -> None:
     """Whatever crashes, jumps, comes late or twice: each reply is charged once; no credit is lost, doubled or stuck."""
-    run(seeds, machine)
+    for seed in seeds:
+        trace_of(seed)
 
 
 @pytest.mark.parametrize("seeds", chunks(POSTGRESQL_WORLDS, WORLDS_PER_TEST // 4), ids=name_of)
 def test_in_every_world_on_postgresql_the_books_stay_exact(seeds: range, postgresql_machine: Machine) -> None:
     """The same worlds but for the power cuts: a process that dies leaves a closed connection."""
-    run(seeds, postgresql_machine)
+    for seed in seeds:
+        simulate(seed, postgresql_machine)
 
 
-def test_a_seed_is_always_the_same_world(machine: Machine) -> None:
+def test_a_seed_is_always_the_same_world(machine: Machine, trace_of: Callable[[int], list[str]]) -> None:
     """Here twice, and in another process with other hashes: the traces are the same, to the last word."""
-    seeds = range(1, 11)
-    here = [hash_of(simulate(seed, machine)) for seed in seeds]
+    seeds = range(1, 6)
+    here = [hash_of(trace_of(seed)) for seed in seeds]
     assert [hash_of(simulate(seed, machine)) for seed in seeds] == here
     code = (
         "from tests.simulation.machines import MACHINES; from tests.simulation.simulate import hash_of, simulate\n"
@@ -98,9 +102,9 @@ def test_a_seed_is_always_the_same_world(machine: Machine) -> None:
     assert len(set(here)) == len(here)
 
 
-def test_everything_happens_in_some_world(machine: Machine) -> None:
+def test_everything_happens_in_some_world(trace_of: Callable[[int], list[str]]) -> None:
     """Every kind of fault and of answer is met: a simulation in which nothing happens would find nothing."""
-    text = "\n".join(line for seed in range(1, 41) for line in simulate(seed, machine))
+    text = "\n".join(line for seed in range(1, FIXED + 1) for line in trace_of(seed))
     words = [kind.value.format("") for kind in Kind]
     words += ["POWER CUT: 0 of 1", "is killed", "sets its clock", "reads new prices", "with 90 s of grace"]
     words += ["held 4 of plan", "of api_balance", "again reply to", "True", "False", "IntegrityError", "was there"]
@@ -113,7 +117,7 @@ def test_a_charge_that_is_not_synced_to_disk_is_found(machine: Machine, monkeypa
     """Were nothing synced, some power cut would take a charge back whose reply has been delivered."""
     monkeypatch.setattr(ledger, "needs_disk", lambda _operation: False)
     with pytest.raises(SimulationError, match=r"delivered and not charged|told to be in the books"):
-        run(range(1, 101), machine)
+        deque((simulate(seed, machine) for seed in range(1, 101)), maxlen=0)
 
 
 def test_a_failure_tells_what_has_happened_and_how_to_see_it_again(

@@ -9,9 +9,8 @@ from pathlib import Path
 from shutil import which
 from urllib.parse import urlsplit
 
-from tests.support.patience import PATIENCE_S
-
 EXIT_USAGE = 2
+TIMEOUT_S = 180
 GLOBBING = "{}[] "
 """What curl expands in an address, or takes for no address."""
 
@@ -54,7 +53,7 @@ def run(arguments: list[str]) -> bytes:
         if body.startswith("@"):
             raise UsageError("-d names a file")
         headers = {"Content-Type": "application/x-www-form-urlencoded"} | headers
-    connection = HTTPConnection(address.netloc, timeout=PATIENCE_S)
+    connection = HTTPConnection(address.netloc, timeout=TIMEOUT_S)
     try:
         connection.request(
             method or ("GET" if body is None else "POST"),
