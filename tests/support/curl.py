@@ -1,4 +1,4 @@
-"""Have a `curl` where the system has none: this file, with exactly the options that the product's lines use."""
+"""Have a `curl` where the system has none: this module, with exactly the options that the product's lines use."""
 
 import getopt
 import os
@@ -9,8 +9,10 @@ from pathlib import Path
 from shutil import which
 from urllib.parse import urlsplit
 
+from tests.support.patience import PATIENCE_S
+
+ROOT = Path(__file__).parents[2]
 EXIT_USAGE = 2
-TIMEOUT_S = 180
 GLOBBING = "{}[] "
 """What curl expands in an address, or takes for no address."""
 
@@ -27,7 +29,8 @@ def with_curl(folder: Path) -> dict[str, str]:
 def with_own_curl(folder: Path) -> dict[str, str]:
     """Answer with what makes a shell find this one, by way of the folder."""
     program = folder / "curl"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(__file__)} "$@"\n', "utf-8")
+    command = f"PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m {__spec__.name}"
+    program.write_text(f'#!/bin/sh\n{command} "$@"\n', "utf-8")
     program.chmod(0o700)
     return {"PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])}
 
@@ -53,7 +56,7 @@ def run(arguments: list[str]) -> bytes:
         if body.startswith("@"):
             raise UsageError("-d names a file")
         headers = {"Content-Type": "application/x-www-form-urlencoded"} | headers
-    connection = HTTPConnection(address.netloc, timeout=TIMEOUT_S)
+    connection = HTTPConnection(address.netloc, timeout=PATIENCE_S)
     try:
         connection.request(
             method or ("GET" if body is None else "POST"),
