@@ -1,4 +1,4 @@
-"""Have a `curl` where the system has none: this file, with exactly the options that the product's lines use."""
+"""Have a `curl` where the system has none: this module, with exactly the options that the product's lines use."""
 
 import getopt
 import os
@@ -13,6 +13,7 @@ TIMEOUT_S = 60
 EXIT_USAGE = 2
 GLOBBING = "{}[] "
 """What curl expands in an address, or takes for no address."""
+ROOT = Path(__file__).parents[2]
 
 
 class UsageError(Exception):
@@ -27,7 +28,8 @@ def with_curl(folder: Path) -> dict[str, str]:
 def with_own_curl(folder: Path) -> dict[str, str]:
     """Answer with what makes a shell find this one, by way of the folder."""
     program = folder / "curl"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(__file__)} "$@"\n', "utf-8")
+    command = f"PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m {__spec__.name}"
+    program.write_text(f'#!/bin/sh\n{command} "$@"\n', "utf-8")
     program.chmod(0o700)
     return {"PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])}
 
