@@ -14,6 +14,7 @@ pytest.register_assert_rewrite("tests.support")
 
 from tests.support import stores  # noqa: E402 - after the line above
 from tests.support.durations import write_durations  # noqa: E402
+from tests.support.lazily import SLOW  # noqa: E402
 from tests.support.scale import EVERYTHING, SCALE, SCALE_VARIABLE, scaled  # noqa: E402
 from tests.support.seeds import SEED_VARIABLE, session_seed  # noqa: E402
 from tests.support.stores import STORES, PostgresqlStore, SqliteStore, Store, postgresql_server  # noqa: E402
@@ -86,6 +87,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kind = item.callspec.params.get("store_kind") if hasattr(item, "callspec") else None
             if kind == "postgresql" or "postgresql_store" in item.fixturenames:
                 item.add_marker(pytest.mark.postgresql)
+
+
+def pytest_collection_finish() -> None:
+    """See that none of what is slow to import has been imported for collecting the tests."""
+    if imported := SLOW & sys.modules.keys():
+        raise pytest.UsageError(f"Slow to import, and collecting has: {imported}. See tests/support/lazily.py.")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 EXIT_USAGE = 2
 GLOBBING = "{}[] "
 """What curl expands in an address, or takes for no address."""
-ROOT = Path(__file__).parents[2]
 
 
 class UsageError(Exception):

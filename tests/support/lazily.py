@@ -1,22 +1,23 @@
 """Libraries that are slow to import, imported when a test first looks into them: collecting the tests needs none.
 
-A type checker does not follow; who uses it imports the module under `TYPE_CHECKING` as well.
+A type checker does not follow; the module that uses one imports it under `TYPE_CHECKING` as well.
 """
 
-import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib import import_module
 from types import ModuleType
+from typing import Any
+
+SLOW = {"anthropic", "fastapi", "google.genai", "openai", "schemathesis"}
+"""None of these is imported before the first test runs; llmock's server is made with FastAPI."""
+
+
+class _Lazy(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_mock_name":  # pytest asks for these, in search of tests and fixtures
+            raise AttributeError(name)
+        return getattr(import_module(self.__name__), name)
 
 
 def lazily(name: str) -> ModuleType:
-    """Answer with a module that is imported when an attribute of it is first asked for."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    assert spec is not None, name
-    assert spec.loader is not None, name
-    spec.loader = LazyLoader(spec.loader)
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    """Answer with what stands for a module, and imports it when an attribute of it is first asked for."""
+    return _Lazy(name)
