@@ -9,8 +9,11 @@ LONGEST = (
     "tests/test_linters.py",
     "tests/store/test_books_machine.py",
     "tests/api/test_contract.py",
-    "tests/crashes",
     "tests/migrations",
+    "tests/crashes",
+    "tests/api/test_intake_and_health.py",
+    "tests/api/admin/test_running.py",
+    "tests/api/admin/test_contract.py",
     "tests/simulation",
     "tests/browser",
 )
