@@ -115,9 +115,9 @@ clean: ## Remove all that these targets have made, but no data
 		--no-deps --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
-bench/npm/node_modules/.package-lock.json: bench/npm/package.json bench/npm/package-lock.json
+bench/npm/node_modules/.package-lock.json: bench/npm/package.json bench/npm/package-lock.json | .venv/node.stamp
 	@echo 'Installing Portkey, to measure it ...'
-	@npm ci --silent --prefix bench/npm
+	@$(NPM) ci --silent --prefix bench/npm
 	@touch $@
 
 # Node.js and Chromium are the system's where it has them.

@@ -1,6 +1,7 @@
 """The documents: their links lead somewhere, what they show works, and they leave out nothing that the code has."""
 
 import ast
+import json
 import re
 import shlex
 import tomllib
@@ -259,11 +260,22 @@ def test_the_figures_of_a_page_are_those_of_the_code(name: str) -> None:
 
 
 def test_every_library_has_its_reason() -> None:
-    """The page of the libraries tells of each dependency what it is for."""
+    """The page of the libraries tells of each dependency, of the product and of its tests, what it is for."""
     page = (ROOT / "docs" / "libraries.md").read_text("utf-8").lower()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    names = [re.split(r"[^\w-]", dependency)[0] for dependency in project["dependencies"]]
-    assert [name for name in names if f" {name}" not in page] == []
+    files = [path for path in (ROOT / "requirements").glob("*.in") if not path.name.startswith("bench-")]
+    lines = [line for path in files for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    python = [re.split(r"[^\w-]", line)[0] for line in (*project["dependencies"], *lines)]
+    packages = [
+        json.loads(path.read_text("utf-8"))
+        for path in (ROOT / "tests" / "npm").glob("**/package.json")
+        if "node_modules" not in path.parts
+    ]
+    npm = [
+        name for package in packages for kind in ("dependencies", "devDependencies") for name in package.get(kind, ())
+    ]
+    assert len(npm) >= 4
+    assert [name for name in (*python, *npm) if not re.search(rf"[ `]{re.escape(name)}\b", page)] == []
 
 
 def test_every_decision_says_when_why_and_what_was_rejected() -> None:
