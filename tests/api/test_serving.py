@@ -22,7 +22,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.processes import children, has_ended, pass_deadlines, threads, workers
 from tests.support.rows import rows
 from tests.support.runs_first import runs_first
-from tests.support.service import CHAT, MODELS, USAGE, RunningService
+from tests.support.service import CHAT, MODELS, PATIENT, USAGE, RunningService
 from tests.support.stores import Store
 from tests.support.windows import Places, places, within_one_minute
 
@@ -114,13 +114,24 @@ def test_a_stop_takes_no_worker_for_alive_that_has_ended(
         assert "Killing" not in service.log.read_text()
 
 
-def test_a_worker_that_has_missed_a_signal_is_told_again(
+def test_workers_that_have_missed_a_signal_are_told_again(
     store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
-    """As one does that is told while its event loop is paused: it stops all the same, and need not be killed."""
+    """As one does that is told while its event loop is paused: also while another one ends its request."""
     deaf = runs_first(tmp_path, DEAF_TO_THE_FIRST)
-    with _running(tmp_path, store, backend, environ=deaf) as service:
-        assert service.stop() == 0
+    with RunningService(
+        tmp_path,
+        backend.url,
+        catalogue=PATIENT,
+        server=f"workers = {WORKERS}",
+        database_url=store.new_books(tmp_path),
+        environ=deaf,
+    ) as service:
+        wait_until(lambda: len(workers(service)) == WORKERS)
+        with held(backend, partial(service.chat, service.customer())):
+            service.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: len(workers(service)) == 1)
+        assert service.process.wait(PATIENCE_S) == 0
         assert "Killing" not in service.log.read_text()
 
 

@@ -15,8 +15,9 @@ from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local_backend import LocalBackend
 from tarazu.backends.port import BackendError, Fault, Reply
 from tests.support.backend import Exchange, ScriptedBackend, answers, completion
-from tests.support.dialects import TIMEOUT_S, asked
+from tests.support.dialects import asked
 from tests.support.failing import CANARY, PROMPT, ROWS, Row, refuses
+from tests.support.patience import PATIENCE_S
 from tests.support.values import Clock
 
 KEY = "sk-local-5eCr3t"
@@ -33,7 +34,7 @@ def server() -> Iterator[ScriptedBackend]:
         yield server
 
 
-def ask(url: str, *, timeout_s: float = TIMEOUT_S) -> Reply:
+def ask(url: str, *, timeout_s: float = PATIENCE_S) -> Reply:
     """Ask the local model at this address."""
 
     async def call() -> Reply:
@@ -61,7 +62,7 @@ def test_a_process_that_fails_in_any_way_is_told_as_that(
     row = ROWS[name]
     url = _behave(server, name, row)
     with pytest.raises(BackendError) as caught:
-        ask(url, timeout_s=STALLED_S if row.stalls else TIMEOUT_S)
+        ask(url, timeout_s=STALLED_S if row.stalls else PATIENCE_S)
     assert caught.value.fault is row.fault
     assert row.detail in {None, caught.value.detail}
     said = f"{caught.value} {caught.value.detail}"

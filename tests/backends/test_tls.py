@@ -14,7 +14,8 @@ from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tests.support.certified import CertifiedServer, ca_file, serving
-from tests.support.dialects import TIMEOUT_S, ask, asked
+from tests.support.dialects import ask, asked
+from tests.support.patience import PATIENCE_S
 from tests.support.values import Clock
 
 
@@ -67,9 +68,9 @@ def test_an_authority_that_is_replaced_is_in_force_when_it_is_read_again(tmp_pat
                 http, BackendSpec(kind="openai", url=server.url, model="m", ca_file=path), Clock(), name="test#1"
             )
             with pytest.raises(BackendError):
-                await backend.ask(asked(), timeout_s=TIMEOUT_S)
+                await backend.ask(asked(), timeout_s=PATIENCE_S)
             http.trust(ca_file(tmp_path, authority))
-            return (await backend.ask(asked(), timeout_s=TIMEOUT_S)).text
+            return (await backend.ask(asked(), timeout_s=PATIENCE_S)).text
 
     with serving(authority, "127.0.0.1") as server:
         assert asyncio.run(scenario(server)) == "Hello there."
@@ -127,7 +128,7 @@ def test_a_server_behind_a_proxy_must_have_its_own_certificate(
             with contextlib.closing(HttpClient({"https_proxy": f"http://127.0.0.1:{port}"})) as http:
                 http.trust(path)
                 try:
-                    reply = await http.post_json(url, b"{}", headers={}, timeout_s=TIMEOUT_S, ca_file=path)
+                    reply = await http.post_json(url, b"{}", headers={}, timeout_s=PATIENCE_S, ca_file=path)
                     answered = reply.status
                 except BackendError as error:
                     details.append(error.detail)

@@ -1,5 +1,7 @@
 """Run the world of a seed, and tell how to see it again where something in it did not hold."""
 
+import shlex
+import sys
 from hashlib import sha256
 
 from tests.simulation.machine import Machine
@@ -27,7 +29,7 @@ def simulate(seed: int, machine: Machine) -> list[str]:
         raise SimulationError(
             f"seed {seed} on {machine.name}: {reason}\n"
             + "\n".join(world.trace[-LINES_SHOWN:])
-            + f"\nThe whole trace: python -m tests.simulation {seed} {machine.name}"
+            + f"\nThe whole trace: {shlex.quote(sys.executable)} -m tests.simulation {seed} {machine.name}"
         ) from error
     return world.trace
 

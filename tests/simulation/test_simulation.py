@@ -1,12 +1,13 @@
 """Thousands of small worlds, each out of one number, in which what can go wrong does: the books stay exact."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import cache, partial
+from functools import lru_cache, partial
 
 import pytest
 
@@ -60,8 +61,8 @@ def machine() -> Iterator[Machine]:
 
 @pytest.fixture(scope="module")
 def trace_of(machine: Machine) -> Callable[[int], list[str]]:
-    """Run a world, once for all tests."""
-    return cache(partial(simulate, machine=machine))
+    """Run a world; of the fixed ones the traces are kept for all tests."""
+    return lru_cache(FIXED)(partial(simulate, machine=machine))
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ def test_a_failure_tells_what_has_happened_and_how_to_see_it_again(
     lines = str(caught.value).splitlines()
     assert lines[0] == "seed 3 on sqlite: held for ever"
     assert any(" p1 " in line for line in lines[1:-1])
-    assert lines[-1] == "The whole trace: python -m tests.simulation 3 sqlite"
+    assert lines[-1] == f"The whole trace: {shlex.quote(sys.executable)} -m tests.simulation 3 sqlite"
 
 
 def test_the_whole_trace_can_be_printed(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,9 @@ from tarazu.backends.port import Reply
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.domain.prompt import ChatRequest, Message, Settings
+from tests.support.patience import PATIENCE_S
 from tests.support.values import Clock
 
-TIMEOUT_S = 20
 PATHS = {"openai": "/chat/completions", "anthropic": "/v1/messages", "gemini": "/models/m:generateContent"}
 
 
@@ -83,6 +83,6 @@ def ask(spec: BackendSpec, request: ChatRequest | None = None, secrets: Secrets 
     async def call() -> Reply:
         with contextlib.closing(HttpClient()) as http:
             backend = HttpBackend(http, replace(spec, model=spec.model or "m"), Clock(), name="test#1", secrets=secrets)
-            return await backend.ask(request or asked(), timeout_s=TIMEOUT_S)
+            return await backend.ask(request or asked(), timeout_s=PATIENCE_S)
 
     return asyncio.run(call())

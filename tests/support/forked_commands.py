@@ -32,9 +32,11 @@ for name in ("tarazu.service.books", "tarazu.service.provisioning", "tarazu.stor
 def run(order):
     os.environ.clear()
     os.environ.update(order["environ"])
+    status_pipe = os.open(f"{order['folder']}/status", os.O_WRONLY)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # not the pipe on which the next order comes
+    sys.stdin = open(0)
     for stream, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(f"{order['folder']}/{name}", os.O_WRONLY | os.O_CREAT), stream)
-    status_pipe = os.open(f"{order['folder']}/status", os.O_WRONLY)
     sys.argv = ["tarazu", *order["arguments"]]
     status = 1
     try:

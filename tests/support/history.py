@@ -23,7 +23,7 @@ def commit_hash() -> str | None:
     try:
         with Repo(ROOT) as repository:
             return repository.head().decode()
-    except NotGitRepository:
+    except (NotGitRepository, KeyError):  # a repository may have no commit yet
         found = HASH.search(ARCHIVED.read_text("utf-8"))
         return found and found[0]
 

@@ -1,9 +1,15 @@
 """How much is tried of what is random, repeated or shown in many ways: one knob for all tests."""
 
 import os
+import re
+
+import pytest
 
 SCALE_VARIABLE = "TARAZU_TEST_SCALE"
-SCALE = float(os.environ.get(SCALE_VARIABLE, "1"))
+_given = os.environ.get(SCALE_VARIABLE) or "1"
+if not re.fullmatch(r"\d{1,6}(\.\d+)?", _given):
+    raise pytest.UsageError(f"{SCALE_VARIABLE} is a number such as 0.1, 1 or 20, and not {_given!r}.")
+SCALE = float(_given)
 """1 in `make test`; `make check` has less, `make nightly` and `make soak` have more."""
 NIGHTLY = 20.0
 EVERYTHING = SCALE >= NIGHTLY

@@ -6,6 +6,8 @@ It is drawn from the commit's hash, so each commit tries new ones and everybody 
 import os
 from functools import cache
 
+import pytest
+
 from tests.support.history import commit_hash
 
 SEED_VARIABLE = "TARAZU_SEED"
@@ -18,4 +20,8 @@ _DIGITS = 7
 def session_seed() -> int:
     """Tell the seed of this run. Without any history it is 0."""
     given = os.environ.get(SEED_VARIABLE)
-    return int((commit_hash() or "0")[:_DIGITS], 16) if given is None else int(given)
+    if not given:
+        return int((commit_hash() or "0")[:_DIGITS], 16)
+    if not given.isdecimal():
+        raise pytest.UsageError(f"{SEED_VARIABLE} is a number of digits alone, and not {given!r}.")
+    return int(given)

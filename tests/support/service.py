@@ -28,6 +28,7 @@ from tarazu.service.books import open_books
 from tarazu.service.configuration import Configuration, load
 from tarazu.service.provisioning import Provisioning
 from tests.support.forked_commands import ForkedCommands
+from tests.support.left_behind import end_process_with_us
 from tests.support.patience import PATIENCE_S
 
 POLL_S = 0.02
@@ -264,6 +265,7 @@ class RunningService(Asking):
                 env=self.environ,
                 cwd=self.folder,
             )
+        end_process_with_us(self.process.pid)
         until = time.monotonic() + PATIENCE_S
         while not self._answers():
             assert self.process.poll() is None, self.log.read_text()

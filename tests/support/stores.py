@@ -17,6 +17,7 @@ from sqlalchemy import make_url
 
 from tarazu.store.engine import open_engine
 from tarazu.store.migrate import upgrade
+from tests.support.left_behind import remove_server_with_us
 
 STORES = ("sqlite", "postgresql")
 SERVER_VARIABLE = "TARAZU_TEST_POSTGRESQL"
@@ -157,6 +158,7 @@ def restartable_server(folder: Path, *, in_memory: bool = False) -> Iterator[Res
 
     # Run as root, the server has a user of its own, whom another pytest that starts locks out of pytest's folders.
     with TemporaryDirectory(prefix="tarazu-", dir=memory_with_room() if in_memory else None) as data:
+        remove_server_with_us(Path(data))
         server = get_server(Path(data) / "postgresql", cleanup_mode="delete")
         restartable = RestartableServer(server)
         try:

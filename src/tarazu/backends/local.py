@@ -155,6 +155,7 @@ class LocalModel:
                     process.wait()
             finally:
                 process.kill()
+        _forget(process.pid)
         with self._changed:
             self._process = None
         return problem or _ending(process)
@@ -263,6 +264,12 @@ def _reserve_port() -> socket.socket:
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     reservation.bind((HOST, 0))
     return reservation
+
+
+def _forget(process_id: int) -> None:
+    """Remove what the OpenMP library of cmeel-libomp leaves in shared memory where its process has been killed."""
+    with suppress(OSError):
+        Path(f"/dev/shm/__KMP_REGISTERED_LIB_{process_id}_{os.getuid()}").unlink()  # noqa: S108 - its own name
 
 
 def _environment() -> dict[str, str]:

@@ -182,22 +182,24 @@ class _Granian(MPServer):
         worker: Any = super()._spawn_worker(idx, target, callback_loader)
         watcher = threading.Thread(target=worker._watcher, name=f"worker {idx + 1}")  # noqa: SLF001
         worker._watch = watcher.start  # noqa: SLF001
-        worker.join = partial(_join, worker, watcher)
+        worker.join = partial(self._join, watcher)
         worker.is_alive = watcher.is_alive
         return worker
 
+    def _join(self, watcher: threading.Thread, timeout: float | None = None) -> None:
+        """Wait for a worker's end. All that have been told to stop are told again and again meanwhile.
 
-def _join(worker: Any, watcher: threading.Thread, timeout: float | None = None) -> None:
-    """Wait for a worker's end. One that has been told to stop is told again and again.
-
-    A signal that comes while granian has its event loop paused, between the application's start and the first request,
-    is forgotten by uvloop until the next one.
-    """
-    until_s = math.inf if timeout is None else time.monotonic() + timeout
-    while watcher.is_alive() and (left_s := until_s - time.monotonic()) > 0:
-        watcher.join(min(left_s, TELL_AGAIN_S))
-        if watcher.is_alive() and worker.interrupt_by_parent:
-            worker.terminate()
+        A signal that comes while granian has its event loop paused, between the application's start and the first
+        request, is forgotten by uvloop until the next one. A worker that has missed it takes requests while another
+        one is waited for, which may end a long one.
+        """
+        workers: list[Any] = self.wrks
+        until_s = math.inf if timeout is None else time.monotonic() + timeout
+        while watcher.is_alive() and (left_s := until_s - time.monotonic()) > 0:
+            watcher.join(min(left_s, TELL_AGAIN_S))
+            for worker in workers:
+                if worker.is_alive() and worker.interrupt_by_parent:
+                    worker.terminate()
 
 
 def _stop_timeout_s(configuration: Configuration) -> int:
