@@ -1,16 +1,23 @@
 """What the tests find on a machine, bring along, or cannot have."""
 
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from dulwich.repo import Repo
 
 from tests.support import history
+from tests.support.at_once import wait_until
 from tests.support.curl import UsageError, run
-from tests.support.history import HistoryMissingError, commit_hash, take_out
+from tests.support.history import ROOT, HistoryMissingError, commit_hash, take_out
 from tests.support.missing import cannot_try
 from tests.support.node import OLDEST, find_node, version
+from tests.support.processes import has_ended
+from tests.support.seeds import SEED_VARIABLE, session_seed
 
 COMMIT = "22dd85da7f3c68ee86309dbc21b69226f80670f6"
 URL = "http://127.0.0.1:9/"
@@ -76,3 +83,37 @@ def test_what_cannot_be_tried_is_skipped_and_fails_in_ci(monkeypatch: pytest.Mon
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="Here is no moon"):
         cannot_try("Here is no moon.")
+
+
+def test_a_seed_that_is_no_number_is_refused_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what a person types to repeat a failure."""
+    monkeypatch.setenv(SEED_VARIABLE, "x")
+    with pytest.raises(pytest.UsageError, match="digits"):
+        session_seed.__wrapped__()
+
+
+def test_what_a_killed_pytest_has_started_is_ended() -> None:
+    """A service and a server do not outlive the process that has started them for a test."""
+    ran = subprocess.run([sys.executable, "-c", KILLED], cwd=ROOT, stdout=PIPE, text=True, check=False)
+    assert ran.returncode == -signal.SIGKILL
+    process_id, folder = ran.stdout.split()
+    wait_until(lambda: has_ended(int(process_id)))
+    wait_until(lambda: not Path(folder).exists())
+
+
+KILLED = '''"""Start what lives for long, and be killed."""
+import os
+import signal
+import subprocess
+from pathlib import Path
+from tempfile import mkdtemp
+
+from tests.support.left_behind import end_process_with_us, remove_server_with_us
+
+process = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+folder = mkdtemp()
+end_process_with_us(process.pid)
+remove_server_with_us(Path(folder))
+print(process.pid, folder, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+'''

@@ -182,6 +182,13 @@ def test_what_grows_with_the_scale_is_told() -> None:
     assert told == {file: figures for file, figures in scaled.items() if figures}
 
 
+def test_the_coverage_has_a_floor() -> None:
+    """`make coverage` fails below it, branches included."""
+    coverage = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["coverage"]
+    assert coverage["run"]["branch"] is True
+    assert coverage["report"]["fail_under"] >= 90
+
+
 def _figures(plan: dict[str, Any]) -> list[str]:
     models = ", ".join(f"`{id_}`" for id_ in plan.get("models", ())) or "all"
     return [f"{plan.get('monthly_credits', 0):,}", f"{plan['requests_per_minute']:,}", models]

@@ -93,7 +93,7 @@ def test_a_service_without_local_models_needs_no_library(linked_to: Linking, tmp
 
 
 def test_the_model_answers_with_the_packages_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes the place of the system's OpenMP library does its work."""
+    """What takes the place of the system's OpenMP library does its work, and leaves nothing in shared memory."""
     monkeypatch.setenv(SEARCH_PATH, str(OPENMP))
     library_path.cache_clear()
     models = LocalModels([None])
@@ -101,6 +101,8 @@ def test_the_model_answers_with_the_packages_library(monkeypatch: pytest.MonkeyP
         models.start()
         models.wait_ready(PATIENCE_S)
         (model,) = models
+        left_behind = Path(f"/dev/shm/__KMP_REGISTERED_LIB_{model.process_id}_{os.getuid()}")  # noqa: S108 - the library's
+        assert left_behind.exists()
         assert str(OPENMP / "libgomp.so.1") in Path(f"/proc/{model.process_id}/maps").read_text()
         spec = BackendSpec(kind="openai", url=models.addresses[None].url, model="local")
         request = asked(("user", "What is the capital of France?"), max_tokens=24)
@@ -108,3 +110,4 @@ def test_the_model_answers_with_the_packages_library(monkeypatch: pytest.MonkeyP
     finally:
         models.stop()
         library_path.cache_clear()
+    assert not left_behind.exists()
