@@ -1,5 +1,6 @@
 """Count the calls that something makes, of Python and of C: what it costs, the same on any machine."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,21 +23,27 @@ class Calls(Struct):
 def counted() -> Iterator[Calls]:
     """Count the calls of this thread inside the block in all coroutines, and a few of the block's own."""
     calls = Calls()
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # what a collection calls belongs to whatever was made before
     sys.setprofile(calls)
     try:
         yield calls
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
 
 
 def calls_of(function: Callable[[], object]) -> int:
     """Count the calls that a function makes, and one more."""
     calls = Calls()
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # as in `counted`
     sys.setprofile(calls)
     try:
         function()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return calls.number
