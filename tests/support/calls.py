@@ -23,27 +23,35 @@ class Calls(Struct):
 def counted() -> Iterator[Calls]:
     """Count the calls of this thread inside the block in all coroutines, and a few of the block's own."""
     calls = Calls()
-    before, collects = sys.getprofile(), gc.isenabled()
-    gc.disable()  # what a collection calls belongs to whatever was made before
-    sys.setprofile(calls)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(before)
-        if collects:
-            gc.enable()
+    with _no_collections():
+        before = sys.getprofile()
+        sys.setprofile(calls)
+        try:
+            yield calls
+        finally:
+            sys.setprofile(before)
 
 
 def calls_of(function: Callable[[], object]) -> int:
     """Count the calls that a function makes, and one more."""
     calls = Calls()
-    before, collects = sys.getprofile(), gc.isenabled()
-    gc.disable()  # as in `counted`
-    sys.setprofile(calls)
+    with _no_collections():
+        before = sys.getprofile()
+        sys.setprofile(calls)
+        try:
+            function()
+        finally:
+            sys.setprofile(before)
+    return calls.number
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile: what a collection calls belongs to whatever was made before."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        function()
+        yield
     finally:
-        sys.setprofile(before)
         if collects:
             gc.enable()
-    return calls.number
