@@ -1,6 +1,7 @@
 """How the tests are shared out among pytest's processes, so that none of these is left alone with much at the end."""
 
 from pathlib import Path
+from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
@@ -11,25 +12,50 @@ LONGEST = (
     "tests/api/test_contract.py",
     "tests/migrations",
     "tests/crashes",
-    "tests/api/test_intake_and_health.py",
-    "tests/api/admin/test_running.py",
     "tests/api/admin/test_contract.py",
     "tests/simulation",
     "tests/browser",
 )
 """Files and folders that take longer than their number of tests tells: first these, then what has the most tests."""
+PROCESSES_ENOUGH = 3
+WAITING = (
+    "tests/api/test_intake_and_health.py",
+    "tests/api/test_slow_clients.py",
+    "tests/crashes/test_cut_connections.py",
+    "tests/api/test_serving.py",
+    "tests/api/admin/test_running.py",
+)
+"""Files that wait for time-outs of the product most of the time."""
 
 
 class LongestFirst(LoadFileScheduling):  # type: ignore[misc]  # xdist's types are not told
-    """A file's tests on one kind of database stay together: they share services and servers."""
+    """A file's tests on one kind of database stay together: they share services and servers.
+
+    Where there are processes enough, the last one runs what waits, and nothing else: it leaves the cores to the others.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
         return f"{file} on PostgreSQL" if "postgresql" in test.partition("[")[2] else file
 
-    def _assign_work_unit(self, node: object) -> None:
-        self.workqueue.move_to_end(min(self.workqueue, key=_place), last=False)
+    def _assign_work_unit(self, node: Any) -> None:
+        runs_waiting = self._runs_waiting(node)
+        first = min(self.workqueue, key=lambda unit: (_is_waiting(unit) is not runs_waiting, _place(unit)))
+        self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
+
+    def _reschedule(self, node: Any) -> None:
+        if self._runs_waiting(node) and not any(map(_is_waiting, self.workqueue)):
+            node.shutdown()
+        else:
+            super()._reschedule(node)
+
+    def _runs_waiting(self, node: Any) -> bool:
+        return self.numnodes >= PROCESSES_ENOUGH and str(node.gateway.id) == f"gw{self.numnodes - 1}"
+
+
+def _is_waiting(unit: str) -> bool:
+    return unit.startswith(WAITING)
 
 
 def _place(unit: str) -> int:
