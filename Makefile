@@ -31,7 +31,7 @@ serve: .venv/serve.stamp ## Start the service (ARGS="--port 9000" is passed on)
 	@exec $(BIN)/tarazu serve $(ARGS)
 
 check: .venv/test.stamp ## Check style, types and layers, and test the rules, the service and the books on SQLite: within a minute
-	@TARAZU_TEST_SCALE=0.1 $(PYTEST) --numprocesses auto --dist loadfile --quiet -m "not postgresql" \
+	@TARAZU_TEST_SCALE=0.1 $(PYTEST) --numprocesses auto --maxprocesses 3 --dist loadfile --quiet -m "not postgresql" \
 		tests/test_linters.py tests/domain tests/service tests/store
 
 test: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp ## Check and test everything, each kind of claim at least once (PYTEST_ARGS="-k keys" takes the place of "on all cores")

@@ -1,5 +1,6 @@
 """How the tests are shared out among pytest's processes, so that none of these is left alone with much at the end."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,12 @@ class LongestFirst(LoadFileScheduling):  # type: ignore[misc]  # xdist's types a
         else:
             super()._reschedule(node)
 
+    @cached_property
+    def _waits(self) -> bool:
+        return self.numnodes >= PROCESSES_ENOUGH and any(map(_is_waiting, self.collection))
+
     def _runs_waiting(self, node: Any) -> bool:
-        return self.numnodes >= PROCESSES_ENOUGH and str(node.gateway.id) == f"gw{self.numnodes - 1}"
+        return self._waits and str(node.gateway.id) == f"gw{self.numnodes - 1}"
 
 
 def _is_waiting(unit: str) -> bool:
