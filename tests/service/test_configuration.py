@@ -18,6 +18,12 @@ port = 0
 workers = 4
 public_url = "https://ai.example.com/"
 max_in_flight = 7
+trusted_proxies = ["10.0.0.0/8", "2001:db8::7"]
+forwarded_for = 2
+hosts = ["ai.example.org", "localhost:9000"]
+
+[operators]
+second_factor = "required"
 
 [database]
 url = "sqlite:////var/lib/tarazu/books.db"
@@ -80,8 +86,16 @@ def test_every_setting_arrives_where_the_service_reads_it(folder: Path) -> None:
     catalogue = configuration.catalogue
     assert configuration.path == folder / FILE_NAME
     assert configuration.server == ServerSettings(
-        host="::1", port=0, workers=4, public_url="https://ai.example.com", max_in_flight=7
+        host="::1",
+        port=0,
+        workers=4,
+        public_url="https://ai.example.com",
+        max_in_flight=7,
+        trusted_proxies=("10.0.0.0/8", "2001:db8::7"),
+        forwarded_for=2,
+        hosts=("ai.example.org", "localhost:9000"),
     )
+    assert configuration.operators.need_second_factor
     assert configuration.database_url == "sqlite:////var/lib/tarazu/books.db"
     assert catalogue.zone == ZoneInfo("Asia/Tehran")
     assert catalogue.currency == "EUR"
@@ -126,7 +140,8 @@ def test_one_model_is_enough(folder: Path) -> None:
     """Everything but a model's price and backend has a default."""
     configuration = load_text(folder, MODEL)
     catalogue = configuration.catalogue
-    assert configuration.server == ServerSettings("127.0.0.1", 8080, 1, None, 512)
+    assert configuration.server == ServerSettings("127.0.0.1", 8080, 1, None, 512, ("127.0.0.0/8", "::1/128"), 1, ())
+    assert not configuration.operators.need_second_factor
     assert configuration.database_url == "sqlite:///tarazu.db"
     assert (catalogue.zone, catalogue.currency, catalogue.default_model) == (ZoneInfo("UTC"), "IRT", None)
     assert catalogue.payg == Offer(models=("*",), requests_per_minute=20)

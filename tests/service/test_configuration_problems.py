@@ -74,7 +74,7 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
         ("[servr]", "1: servr: unknown section, did you mean server?"),
         (
             "[logging]",
-            "1: logging: unknown section, there are server, database, billing, payg, plans and models",
+            "1: logging: unknown section, there are server, database, operators, billing, payg, plans and models",
         ),
         ("port = 80", "1: port: stands outside its section, move it under [server]"),
         ("server = 5", "1: server: expected a table, which begins with the line [server], got 5"),
@@ -109,6 +109,30 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
         (
             "[server]\npublic_url = 5",
             f"2: server.public_url: expected an http:// or https:// address; {HIDDEN}",
+        ),
+        (
+            '[server]\ntrusted_proxies = ["10.0.0.1/8"]',
+            '2: server.trusted_proxies[0]: expected an address or a network, as in "10.0.0.7" or "10.0.0.0/8"',
+        ),
+        (
+            '[server]\ntrusted_proxies = "10.0.0.0/8"',
+            (
+                "2: server.trusted_proxies: expected a list of addresses and networks, "
+                'as in ["10.0.0.0/8"], got "10.0.0.0/8"'
+            ),
+        ),
+        (
+            "[server]\nforwarded_for = -1",
+            "2: server.forwarded_for: expected a number of proxies from 0 to 16, got -1",
+        ),
+        (
+            '[server]\nhosts = ["ai.example.com", "https://ai.example.com"]',
+            '2: server.hosts[1]: expected a host name, with a port or without, as in "ai.example.com:8443"',
+        ),
+        # operators
+        (
+            "[operators]\nsecond_factor = true",
+            '2: operators.second_factor: expected "optional" or "required", got true',
         ),
         # database
         (
@@ -227,7 +251,7 @@ def test_characters_that_steer_a_terminal_are_escaped(tmp_path: Path) -> None:
     assert problems_of(tmp_path, text) == [
         (
             'tarazu.toml:1: "\\u009b1m\\u2028": unknown section, '
-            "there are server, database, billing, payg, plans and models"
+            "there are server, database, operators, billing, payg, plans and models"
         ),
         ('tarazu.toml:3: server.port: expected a port from 0 (any free one) to 65535, got "\\u001b[1m\\u009b\\u2029"'),
     ]

@@ -70,8 +70,8 @@ class Reloader:
                 log.error("configuration_refused", problem=problem)  # noqa: TRY400 - the problem says it all
             self._drop_unused_later()
             return False
-        if (read.server, read.database_url) != (self._read.server, self._read.database_url):
-            log.warning("restart_needed", reason="changes of [server] and [database] wait for a restart")
+        if _fixed(read) != _fixed(self._read):
+            log.warning("restart_needed", reason="changes of [server], [operators] and [database] wait for a restart")
         self._read = read
         changed = replace(in_force, catalogue=read.catalogue)
         self._on_change(changed)
@@ -99,3 +99,8 @@ class Reloader:
                 self.reload()
             except Exception as error:  # noqa: BLE001 - the service goes on as it is
                 log.error("reload_failed", reason=repr(error))  # noqa: TRY400 - a trace may quote values
+
+
+def _fixed(configuration: Configuration) -> tuple[object, ...]:
+    """Take what holds as long as the service runs."""
+    return configuration.server, configuration.operators, configuration.database_url

@@ -17,6 +17,7 @@ from tarazu.service.books import open_books
 from tarazu.service.broadcast import Channel, follow
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
+from tarazu.service.forwarding import Forwarding
 from tarazu.service.identifiers import new_process_id
 from tarazu.service.passwords import Passwords
 from tarazu.service.pools import LocalAddresses, Pools
@@ -53,7 +54,9 @@ class Service:
             BooksUnavailableError: the database cannot be used.
         """
         configuration = setup.configuration
+        server = configuration.server
         self.clock = setup.clock
+        self.forwarding = Forwarding(server.trusted_proxies, server.forwarded_for, server.base_url)
         self._channel = setup.channel
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
@@ -65,9 +68,7 @@ class Service:
         self.auditor = Auditor(self._engine, self.clock)
         self._passwords = Passwords()
         self.signing_in = SigningIn(self.back_office, self._passwords, self.clock)
-        self.completions = Completions(
-            self.ledger, self.pools, self.clock, max_in_flight=configuration.server.max_in_flight
-        )
+        self.completions = Completions(self.ledger, self.pools, self.clock, max_in_flight=server.max_in_flight)
 
     async def start(self) -> None:
         """Begin to work on the books, and to follow changes of the configuration, from the newest on."""

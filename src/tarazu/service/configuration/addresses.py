@@ -1,6 +1,7 @@
 """Check the addresses in a configuration. What is said of them never repeats them: they may hold a password."""
 
 import re
+from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 API_PATH = "/api/v1"
@@ -9,6 +10,7 @@ PANEL_PATH = "/panel"
 ADMIN_PATH = "/admin"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?", re.ASCII)
 _SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgresql://[!-~]*", re.ASCII)
 _EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgresql://USER@HOST/DATABASE"'
@@ -39,6 +41,22 @@ def base_address_fault(url: str, *endings: str) -> str | None:
         (ending is None, f"leave {ending} out at the end of the address, the service adds it"),
     )
     return next((fault for is_met, fault in demands if not is_met), None)
+
+
+def network_fault(text: str) -> str | None:
+    """Tell what is wrong with a network; None: nothing."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return 'expected an address or a network, as in "10.0.0.7" or "10.0.0.0/8"'
+    return None
+
+
+def host_fault(text: str) -> str | None:
+    """Tell what is wrong with a name under which browsers open the pages; None: nothing."""
+    return (
+        None if _HOST.fullmatch(text) else 'expected a host name, with a port or without, as in "ai.example.com:8443"'
+    )
 
 
 def database_fault(url: str) -> str | None:

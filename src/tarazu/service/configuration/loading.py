@@ -12,10 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tarazu.domain.catalogue import Catalogue
-from tarazu.service.configuration.addresses import API_PATH, base_address_fault, database_fault
+from tarazu.service.configuration.addresses import (
+    API_PATH,
+    base_address_fault,
+    database_fault,
+    host_fault,
+    network_fault,
+)
 from tarazu.service.configuration.catalogue import read_catalogue
 from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
-from tarazu.service.configuration.schema import DatabaseSection, ServerSettings
+from tarazu.service.configuration.schema import DatabaseSection, OperatorsSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
 from tarazu.service.configuration.surroundings import Surroundings
 
@@ -35,6 +41,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     path: Path | None
     server: ServerSettings
+    operators: OperatorsSection = OperatorsSection()
     database_url: str = "sqlite:///tarazu.db"
     catalogue: Catalogue
 
@@ -61,6 +68,7 @@ def load(
     configuration = Configuration(
         path=path,
         server=_server(document, findings),
+        operators=read_section(OperatorsSection, document.get("operators", {}), ("operators",), findings),
         database_url=_database_url(document, environ, findings),
         catalogue=read_catalogue(document, surroundings, findings),
     )
@@ -112,6 +120,10 @@ def _parse(file: str, text: str) -> dict[str, Any]:
 
 def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:
     server = read_section(ServerSettings, document.get("server", {}), ("server",), findings)
+    for name, fault_of in (("trusted_proxies", network_fault), ("hosts", host_fault)):
+        for place, text in enumerate(getattr(server, name)):
+            if fault := fault_of(text):
+                findings.add(("server", name, place), fault)
     if server.public_url is None:
         return server
     if fault := base_address_fault(server.public_url, API_PATH):

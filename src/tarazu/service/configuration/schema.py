@@ -17,9 +17,14 @@ COUNT_MAX = 10**9
 PORT_MAX = 65_535
 WORKERS_MAX = 256
 TIMEOUT_S_MAX = 600
+NETWORKS_MAX = 256
+PROXIES_MAX = 16
+HOSTS_MAX = 64
 ADDITIONS_MAX = 32
 """Headers, or parameters in the query, that a backend's requests may be given."""
 _COUNT_TOO_LARGE = {"too_large": f"an integer of at most {COUNT_MAX:,}"}
+
+REQUIRED_WORD = "required"
 
 BACKEND_KINDS = (*KINDS, LOCAL)
 
@@ -50,6 +55,14 @@ Seconds = Annotated[
 Host = Annotated[
     str, Meta(pattern=r"\A[A-Za-z0-9.:%_-]{1,255}\Z", description="a host name or an address without port")
 ]
+HostNames = Annotated[
+    tuple[str, ...], Meta(max_length=HOSTS_MAX, description='a list of host names, as in ["ai.example.com"]')
+]
+Networks = Annotated[
+    tuple[str, ...],
+    Meta(max_length=NETWORKS_MAX, description='a list of addresses and networks, as in ["10.0.0.0/8"]'),
+]
+ProxyCount = Annotated[int, Meta(ge=0, le=PROXIES_MAX, description=f"a number of proxies from 0 to {PROXIES_MAX}")]
 Url = Annotated[str, Meta(description="an http:// or https:// address", extra={"hidden": True})]
 DatabaseUrl = Annotated[str, Meta(description='a URL such as "sqlite:///tarazu.db"', extra={"hidden": True})]
 Currency = Annotated[str, Meta(pattern=r"\A[A-Z]{3}\Z", description="a currency code of three capital letters")]
@@ -84,6 +97,9 @@ Kind = Annotated[
         pattern=rf"\A(?:{'|'.join(BACKEND_KINDS)})\Z",
         description=" or ".join((", ".join(f'"{kind}"' for kind in KINDS), f'"{LOCAL}"')),
     ),
+]
+SecondFactor = Annotated[
+    str, Meta(pattern=rf"\A(?:optional|{REQUIRED_WORD})\Z", description='"optional" or "required"')
 ]
 HeaderName = Annotated[
     str,
@@ -129,7 +145,7 @@ class ServerSettings(Struct, frozen=True):
     """[server]: how the service listens. `max_in_flight` bounds the completions at once in one worker process.
 
     Above it the answer is 503. Port 0 is any free port. `public_url` is the address that callers use, without a
-    slash at its end.
+    slash at its end. `hosts` are more names under which browsers may open the pages.
     """
 
     host: Host = "127.0.0.1"
@@ -137,6 +153,9 @@ class ServerSettings(Struct, frozen=True):
     workers: Workers = 1
     public_url: Url | None = None
     max_in_flight: Count = 512
+    trusted_proxies: Networks = ("127.0.0.0/8", "::1/128")
+    forwarded_for: ProxyCount = 1
+    hosts: HostNames = ()
 
     @property
     def reachable_host(self) -> str:
@@ -162,6 +181,17 @@ class BillingSection(Struct, frozen=True):
     timezone: Text = "UTC"
     currency: Currency = "IRT"
     default_model: Text | None = None
+
+
+class OperatorsSection(Struct, frozen=True):
+    """[operators]: what is asked of the operators who sign in to their pages."""
+
+    second_factor: SecondFactor = "optional"
+
+    @property
+    def need_second_factor(self) -> bool:
+        """Whether an operator without a second factor must set one up before anything else."""
+        return self.second_factor == REQUIRED_WORD
 
 
 class PaygSection(Struct, frozen=True):
@@ -218,6 +248,7 @@ class BackendSection(Struct, frozen=True):
 SECTIONS: dict[str, type[Struct]] = {
     "server": ServerSettings,
     "database": DatabaseSection,
+    "operators": OperatorsSection,
     "billing": BillingSection,
     "payg": PaygSection,
     "plans": PlanSection,
