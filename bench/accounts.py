@@ -34,7 +34,7 @@ from tarazu.domain.admission import Asked
 from tarazu.domain.calendar import period_of, periods_from
 from tarazu.domain.credits import Hold
 from tarazu.domain.keys import MintedKey, mint, parse
-from tarazu.service.identifiers import new_completion_id
+from tarazu.service.identifiers import COMPLETION_PREFIX, new_unique_part
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.ledger import Ledger
 from tarazu.store.partitions import prepare_partitions
@@ -103,7 +103,7 @@ class LedgerTarget:
     async def _ask(self, number: int) -> None:
         key = self._keys[number]
         assert key is not None
-        asked: Asked = make_asked(key, request_id=new_completion_id(system_clock()))
+        asked: Asked = make_asked(key, request_id=COMPLETION_PREFIX + new_unique_part(system_clock()))
         hold = (await self._ledger.admit(asked)).outcome
         assert isinstance(hold, Hold), hold
         assert await self._ledger.charge(hold, tries=1, prompt_tokens=10, completion_tokens=20)

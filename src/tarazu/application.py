@@ -86,7 +86,7 @@ def make_application(setup: Setup) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return RequestIds(ShortCut(app, CHAT_PATH, chat))
+    return RequestIds(ShortCut(app, CHAT_PATH, chat), setup.clock)
 
 
 async def _to_first_page(request: Request) -> Response:

@@ -6,8 +6,10 @@ from datetime import datetime
 
 import pytest
 
+from tarazu.service.identifiers import completion_id_of
+from tarazu.store.request_history import find_request
 from tests.support.attempts import CHECKS, WINDOWS_CHECK, Check, attempt
-from tests.support.backend import ScriptedBackend
+from tests.support.backend import ScriptedBackend, answers
 from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, USAGE, Answer, RunningService
@@ -16,7 +18,7 @@ from tests.support.wire import Wire, chat_head
 
 pytestmark = pytest.mark.usefixtures("backend")
 
-REQUEST_ID = r"req_[0-9A-Za-z]{16}"
+REQUEST_ID = r"req_[0-9A-Za-z]{23}"
 BESIDE_THE_CHAT = {
     ("GET", "/nothing"): 404,
     ("GET", "/favicon.ico"): 404,
@@ -104,6 +106,21 @@ def test_request_ids_are_unique(service: RunningService) -> None:
     made = [service.post(customer, {"prompt": "Hello"}, X_Request_Id="mine") for _ in range(10)]
     made += [service.get(path, customer) for path in (USAGE, "/nothing", MODELS) * 10]
     assert len({answer.headers["x-request-id"] for answer in made}) == len(made)
+
+
+@rows("decisions.reply.1", "decisions.reply.5")
+def test_the_id_of_an_answer_leads_to_its_row(service: RunningService, backend: ScriptedBackend) -> None:
+    """It is that of the completion but for its beginning, where there is a reply and where there is none."""
+    customer = service.customer()
+    served = service.chat(customer)
+    backend.behaviour = answers(b"{}", 500)
+    failed = service.chat(customer)
+    assert (served.status, failed.status) == (200, 502)
+    assert served.json["id"] == completion_id_of(served.headers["x-request-id"])
+    with service.engine.connect() as books:
+        row = find_request(books, customer.account_id, completion_id_of(failed.headers["x-request-id"]))
+    assert row is not None
+    assert row.state == "released"
 
 
 @rows("decisions.reply.5")

@@ -4,7 +4,7 @@ import pytest
 
 from bench.books import Size, account_id, fill, key_of
 from tarazu.domain.keys import parse
-from tarazu.service.identifiers import first_completion_id, new_completion_id
+from tarazu.service.identifiers import COMPLETION_PREFIX, first_completion_id, new_unique_part
 from tests.support.books import Books
 
 pytestmark = pytest.mark.both_stores
@@ -42,7 +42,7 @@ def test_the_ids_of_requests_in_large_books_tell_their_time(books: Books) -> Non
     made = books.rows("SELECT id, created_at_ms FROM requests ORDER BY id")
     assert [at_ms for _, at_ms in made] == sorted(at_ms for _, at_ms in made)
     assert all(id_.startswith(first_completion_id(at_ms)) for id_, at_ms in made)
-    assert {len(id_) for id_, _ in made} == {len(new_completion_id(0))}
+    assert {len(id_) for id_, _ in made} == {len(COMPLETION_PREFIX + new_unique_part(0))}
 
 
 def test_the_keys_of_large_books_can_be_presented(books: Books) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tarazu.domain.credits import Hold
-from tarazu.service.identifiers import new_completion_id
+from tarazu.service.identifiers import COMPLETION_PREFIX, new_unique_part
 from tarazu.store.operations import End
 from tests.support.books import Books
 from tests.support.values import held
@@ -22,7 +22,7 @@ def ask(
 ) -> str:
     """Let a key ask for a model, and end the request after `took_ms`, or leave it held; answer with its id."""
     books.clock.now_ms = at_ms
-    hold = held(books.admit(key, model, request_id=new_completion_id(at_ms)))
+    hold = held(books.admit(key, model, request_id=COMPLETION_PREFIX + new_unique_part(at_ms)))
     if end is not None:
         books.clock.now_ms = at_ms + took_ms
         assert books.run(end(hold)) == [True]

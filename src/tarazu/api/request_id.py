@@ -4,24 +4,28 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tarazu.api.envelope import error_body, send_json
+from tarazu.domain.calendar import Clock
 from tarazu.domain.errors import Error, Refusal
-from tarazu.service.identifiers import new_request_id
+from tarazu.service.identifiers import REQUEST_PREFIX, current_request, new_unique_part
 
 log = structlog.get_logger()
 
 
 class RequestIds:
-    """The outermost ASGI application."""
+    """The outermost ASGI application. What serves a request finds its unique part in `current_request`."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self._app = app
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request under an id of its own."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = new_request_id()
+        unique = new_unique_part(self._clock())
+        current_request.set(unique)
+        request_id = REQUEST_PREFIX + unique
         started = False
 
         async def send_with_id(message: Message) -> None:

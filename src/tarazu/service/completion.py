@@ -17,7 +17,7 @@ from tarazu.domain.idempotency import Idempotency, Replay
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest, estimate_tokens
 from tarazu.domain.rate_limit import RateLimit
-from tarazu.service.identifiers import new_completion_id
+from tarazu.service.identifiers import COMPLETION_PREFIX, current_request
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import Ledger
 
@@ -90,7 +90,7 @@ class Completions:
     async def _complete(
         self, key: PresentedKey, request: ChatRequest | Refusal, idempotency: Idempotency | None
     ) -> Answer:
-        request_id = new_completion_id(self._clock())
+        request_id = COMPLETION_PREFIX + current_request.get()
         decision = await self._ledger.admit(
             Asked(request_id=request_id, key=key, request=request, idempotency=idempotency)
         )

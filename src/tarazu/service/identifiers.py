@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
 
@@ -18,10 +19,15 @@ HOST_CHARACTERS_MAX = 64
 TIME_DIGITS = 9
 """Base62 digits for the milliseconds since the epoch: enough until the year 2398."""
 RANDOM_CHARACTERS = 14
-REQUEST_CHARACTERS = 16
 RANDOM_BYTES_KEPT = 1_024
 _CHARACTER_OF_BYTE = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 """Eight of the 62 stand for five bytes, the others for four: an even chance is not needed to be unique."""
+
+current_request: ContextVar[str] = ContextVar("current_request")
+"""The unique part of the HTTP request that is being served. Its answer, its row and its lines in the log carry it.
+
+It is set before anything else is done for the request, which leads to one completion at most.
+"""
 
 
 def new_account_id() -> str:
@@ -44,20 +50,24 @@ def new_operator_id() -> str:
     return OPERATOR_PREFIX + _random()
 
 
-def new_completion_id(at_ms: int) -> str:
-    """Make a completion id: `chatcmpl_`, 9 characters that sort by time, 14 random ones."""
-    return first_completion_id(at_ms) + _random()
+def new_unique_part(at_ms: int) -> str:
+    """Make what an id has behind its prefix: 9 characters that sort by time, 14 random ones."""
+    return _time_part(at_ms) + _random()
 
 
-@lru_cache(1)  # several requests come in one millisecond
 def first_completion_id(at_ms: int) -> str:
     """Tell what sorts before the ids of all completions from this instant on, and after all earlier ones."""
-    return COMPLETION_PREFIX + base62(at_ms, TIME_DIGITS)
+    return COMPLETION_PREFIX + _time_part(at_ms)
+
+
+def completion_id_of(id_: str) -> str:
+    """Tell the id of the row that a request has in the books, by that id or by the `X-Request-Id` of its answer."""
+    return COMPLETION_PREFIX + id_.removeprefix(REQUEST_PREFIX) if id_.startswith(REQUEST_PREFIX) else id_
 
 
 def new_act_id(at_ms: int) -> str:
-    """Make the id of an act: `act_`, 9 characters that sort by time, 14 random ones."""
-    return ACT_PREFIX + base62(at_ms, TIME_DIGITS) + _random()
+    """Make the id of an act: `act_` and a unique part."""
+    return ACT_PREFIX + new_unique_part(at_ms)
 
 
 def new_process_id() -> str:
@@ -65,13 +75,13 @@ def new_process_id() -> str:
     return f"{socket.gethostname()[:HOST_CHARACTERS_MAX]}:{os.getpid()}:{_random()}"
 
 
-def new_request_id() -> str:
-    """Make the id that an HTTP answer carries: `req_` and 16 random characters."""
-    return REQUEST_PREFIX + _random(REQUEST_CHARACTERS)
+@lru_cache(1)  # several requests come in one millisecond
+def _time_part(at_ms: int) -> str:
+    return base62(at_ms, TIME_DIGITS)
 
 
-def _random(characters: int = RANDOM_CHARACTERS) -> str:
-    return _random_bytes(characters).translate(_CHARACTER_OF_BYTE).decode("ascii")
+def _random() -> str:
+    return _random_bytes(RANDOM_CHARACTERS).translate(_CHARACTER_OF_BYTE).decode("ascii")
 
 
 class _RandomBytes:

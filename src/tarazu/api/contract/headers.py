@@ -24,7 +24,7 @@ HEADERS = {
         description="Names this one request. Tell it to the operator when something goes wrong.",
         required=True,
         schema={"type": "string", "minLength": 1},
-        example="req_2Xk9TqVb0LmE7sRa",
+        example="req_0V2yJ8kQm4tB7wXc1NfRpL2",
     ),
     "X-RateLimit-Limit": Header(
         description="Maximum requests in one minute, by the limit that binds tighter now: the account's or the key's.",
