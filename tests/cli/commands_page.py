@@ -28,6 +28,8 @@ This page is what the commands themselves print with `--help`.
 - **Keys, tokens and links** of invitations are shown once, by the command that makes them, and are never an argument.
   `tarazu chat` takes its key from `$TARAZU_API_KEY` or `--key-file`, or asks for it without an echo.
 - **Durations** are days, hours, minutes and seconds, in this order: `90d`, `12h`, `1h30m`, `45s`.
+- **Numbers** are whole, in Latin, Persian or Arabic digits; between groups of three there may be separators of one
+  kind: `1,000`, `1_000`, `۱٬۰۰۰`. `1,5` and `0,500` are refused. A negative number has digits alone: `-1000`.
 """
 
 

@@ -65,9 +65,9 @@ def test_an_amount_out_of_bounds_is_refused(tarazu: Commands, amount: str) -> No
     assert ran.err == f"tarazu: The amount must be a whole number from 1 to 1000000000000000, not {amount}.\n"
 
 
-@pytest.mark.parametrize("amount", ["1.5", "1.0", "1e3", "0x10", "ten", "1_000", "1,000", "٣", "9" * 19])
+@pytest.mark.parametrize("amount", ["1.5", "1.0", "1e3", "0x10", "ten", "1,5", "12,34", "1,000,00", "۱،۵", "9" * 51])
 def test_an_amount_is_never_rounded_or_guessed(tarazu: Commands, amount: str) -> None:
-    """What is not written in plain digits is a usage error, never another number."""
+    """What is no whole number is a usage error, never another number; a comma is none of fractions."""
     account_id = tarazu.account()
     ran = tarazu("credit", "add", account_id, amount, "--reference", "r")
     assert (ran.status, ran.out) == (2, "")
@@ -76,6 +76,13 @@ def test_an_amount_is_never_rounded_or_guessed(tarazu: Commands, amount: str) ->
         "See how it is used: tarazu credit add --help\n"
     )
     assert tarazu.json("account", "show", account_id)["balance"] == 0
+
+
+@pytest.mark.parametrize("amount", ["1000", "1,000", "1_000", "۱٬۰۰۰"])
+def test_an_amount_may_be_written_as_people_do(tarazu: Commands, amount: str) -> None:
+    """With separators between groups of three digits, and in Persian: what a page or a bill shows can be pasted."""
+    account_id = tarazu.account()
+    assert tarazu.json("credit", "add", account_id, amount, "--reference", "r")["balance"] == 1_000
 
 
 def test_an_unknown_account_gets_nothing(tarazu: Commands) -> None:
@@ -114,9 +121,9 @@ def test_adjust_takes_a_negative_amount_anywhere(tarazu: Commands, words: list[s
     assert (ran.status, ran.out) == (0, f"Took 3 credits from {account_id}.\nThe balance is 2 credits.\n")
 
 
-@pytest.mark.parametrize("amount", ["-1.5", "-1e3", "-1_000", "-1,000", "-x", "--5", "-", "\u2212500"])
+@pytest.mark.parametrize("amount", ["-1.5", "-1e3", "-1,5", "-1,000", "-x", "--5", "-", "\u22121,5"])
 def test_adjust_never_rounds_or_guesses(tarazu: Commands, amount: str) -> None:
-    """What is not written in plain digits is a usage error, never another number."""
+    """What is no whole number is a usage error, never another number; after a hyphen digits alone are an amount."""
     account_id = tarazu.account()
     tarazu("credit", "add", account_id, "5000", "--reference", "r")
     ran = tarazu("credit", "adjust", account_id, amount, "--reason", "a mistake")

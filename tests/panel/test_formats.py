@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.panel.formats import LEFT_TO_RIGHT, Formats, read_number
+from tarazu.domain.numbers import read_number
+from tarazu.panel.formats import LEFT_TO_RIGHT, Formats
 from tarazu.panel.language import Language
 from tests.support.values import instant_ms
 
@@ -23,37 +24,6 @@ def test_a_number_that_is_written_can_be_read_again(number: int, formats: Format
     """What a page shows may be typed into a form as it stands."""
     assert read_number(formats.number(number)) == number
     assert read_number(formats.change(number)) == number
-
-
-@given(st.text())
-def test_no_text_is_too_odd_to_be_read(text: str) -> None:
-    """It is a whole number, or it is none."""
-    assert isinstance(read_number(text), int | None)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("12", 12),
-        (" 1,234 ", 1234),
-        ("۱۲٬۳۴۵", 12345),
-        ("٣", 3),
-        ("-5", -5),
-        ("−5", -5),
-        ("+7", 7),
-        ("1_000", 1000),
-        ("", None),
-        ("-", None),
-        ("1.5", None),
-        ("1e3", None),
-        ("²", None),
-        ("abc", None),
-        ("--1", None),
-    ],
-)
-def test_numbers_are_read_as_people_write_them(text: str, number: int | None) -> None:
-    """In Latin, Persian and Arabic digits, with separators and a sign; anything else is no number."""
-    assert read_number(text) == number
 
 
 @given(INSTANTS_MS, st.integers(0, 10**12))

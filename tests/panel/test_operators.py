@@ -263,6 +263,18 @@ def test_credits_are_added_once_for_a_reference(shop: Shop) -> None:
     assert "was used before, for 1,500 credits" in taken.text
 
 
+@pytest.mark.parametrize("written", ["1,5", "1,00", "12,34", "1 5", "۱،۵", ",,5", "0,500"])
+def test_a_fraction_with_a_comma_adds_nothing(shop: Shop, written: str) -> None:
+    """It is refused in both forms, shown as it was written, and the balance stays."""
+    for path in ("add", "correct"):
+        sent = {"credits": written, "reference": f"{written} {path} {shop.customer.account_id}", "why": "a slip"}
+        refused = shop.visitor.send(f"{shop.account}/credits/{path}", **sent)
+        assert refused.status == 422
+        assert "The number of credits must be a whole number." in refused.text
+        assert written in refused.answer.body.decode()
+    assert shop.service.account(shop.customer).balance == 0
+
+
 def test_a_balance_is_corrected_but_not_below_zero(shop: Shop) -> None:
     """Up or down, with its reason; with a reference once."""
     path = f"{shop.account}/credits/correct"

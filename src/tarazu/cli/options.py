@@ -1,6 +1,5 @@
 """Options that several commands share, and how their values are read."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -10,12 +9,11 @@ from cyclopts import App, Group, Parameter, Token
 
 from tarazu.cli.durations import duration_s
 from tarazu.cli.errors import UsageError
+from tarazu.domain.numbers import read_number
 from tarazu.service.configuration import ServerSettings
 
 DEFAULT_URL = ServerSettings().base_url
 """Where `tarazu serve` answers when nothing else is said."""
-
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 ConfigPath = Annotated[
     Path | None,
@@ -50,9 +48,10 @@ def number_option(name: str, description: str, *, metavar: str = "N") -> Paramet
 def whole_number(_type: Any, tokens: Sequence[Token]) -> int:
     """Read one whole number."""
     text = tokens[0].value
-    if _WHOLE_NUMBER.fullmatch(text) is None:
+    number = read_number(text)
+    if number is None:
         raise ValueError(f"expected a whole number, got {text!r}")
-    return int(text)
+    return number
 
 
 def checked_setting(option: str, value: object, kind: Any) -> Any:

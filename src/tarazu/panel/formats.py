@@ -11,19 +11,16 @@ from jdatetime import date as jalali_date
 from msgspec import Struct
 
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
+from tarazu.domain.numbers import MINUS
 from tarazu.panel.language import Language
 
 TOMAN = "IRT"
 EVEN_S_MAX = 10
 """From so many seconds on a duration is told without tenths."""
-MINUS = "\u2212"
-DIGITS_MAX = 50
-"""Of a number that is read: nothing here is that large, and Python refuses to read or write thousands of digits."""
 LEFT_TO_RIGHT = "\u200e"
 """Keeps a sign before its digits, also inside a line that runs from right to left."""
 
 _PERSIAN = str.maketrans("0123456789,.%", "۰۱۲۳۴۵۶۷۸۹٬٫٪")
-_LATIN = str.maketrans("۰۱۲۳۴۵۶۷۸۹٠١٢٣٤٥٦٧٨٩", "01234567890123456789", ",٬،_ \u00a0\u202f\u200e\u200f")
 _ENGLISH_MONTHS = (
     "January",
     "February",
@@ -145,13 +142,6 @@ class Formats(Struct, frozen=True):
             return self.digits(written if is_short else f"{written} {jalali.year}")
         month = _ENGLISH_MONTHS[day.month - 1]
         return f"{day.day} {month[:_ENGLISH_MONTH_LETTERS]}" if is_short else f"{day.day} {month} {day.year}"
-
-
-def read_number(text: str) -> int | None:
-    """Read a whole number as people write it, in any of our digits, with or without separators; None: it is none."""
-    plain = text.strip().replace(MINUS, "-").translate(_LATIN)
-    digits = plain[1:] if plain[:1] in {"+", "-"} else plain
-    return int(plain) if digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX else None
 
 
 def _signed(sign: str, digits: str) -> str:

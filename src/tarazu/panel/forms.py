@@ -9,7 +9,7 @@ from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from tarazu.panel.formats import read_number
+from tarazu.domain.numbers import read_number
 from tarazu.service.provisioning_errors import ProvisioningError
 
 FORM_BYTES_MAX = 64 * 1024
