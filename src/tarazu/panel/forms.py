@@ -106,4 +106,5 @@ def parse(body: bytes) -> Form:
         raise HTTPException(HTTPStatus.BAD_REQUEST) from None
     if any(NUL in text for field in fields for text in field):
         raise HTTPException(HTTPStatus.BAD_REQUEST)
-    return Form(tuple(fields))
+    # Browsers write each line break of a text as two characters (HTML, form submission); who wrote it meant one.
+    return Form(tuple((name, value.replace("\r\n", "\n")) for name, value in fields))
