@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import CATALOGUE, Commands
+from tests.support.stores import SqliteStore
 
 
 @pytest.fixture
@@ -20,8 +21,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def tarazu(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Commands:
-    """Run commands in this process, in a folder with a tarazu.toml."""
+def tarazu(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sqlite_store: SqliteStore
+) -> Commands:
+    """Run commands in this process, in a folder with a tarazu.toml and with books."""
+    sqlite_store.new_books(folder)
     monkeypatch.setattr(sys, "argv", ["tarazu"])
     (folder / "tarazu.toml").write_text(CATALOGUE)
     return Commands(capsys)

@@ -116,6 +116,7 @@ def test_the_request_is_as_those_of_callers(tarazu: Commands, folder: Path, serv
 
 def test_no_books_are_opened(tarazu: Commands, folder: Path, server: ScriptedBackend) -> None:
     """No credits are moved: there is no database, before and after."""
+    (folder / "tarazu.db").unlink()
     sell(folder, server, a=("good",))
     tried(tarazu)
     assert [path.name for path in folder.iterdir()] == ["tarazu.toml"]

@@ -10,6 +10,7 @@ import pytest
 from tarazu.cli import running
 from tests.cli.commands import COMMAND, Commands, clean_environ, run_process
 from tests.support.patience import PATIENCE_S
+from tests.support.stores import SqliteStore
 
 HEAVY = ("alembic", "granian", "httptools", "sqlalchemy", "starlette", "xllamacpp")
 LIGHT_COMMANDS = (
@@ -49,8 +50,9 @@ def test_a_mistyped_command_is_told_with_its_help(
     assert advice == f"See how it is used: {command} --help"
 
 
-def test_errors_and_results_go_to_their_own_streams(folder: Path) -> None:
+def test_errors_and_results_go_to_their_own_streams(folder: Path, sqlite_store: SqliteStore) -> None:
     """As a process too: an error is on standard error alone, with exit status 1, and no traceback."""
+    sqlite_store.new_books(folder)
     ran = run_process("account", "show", "acc_x", folder=folder)
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == "tarazu: There is no account 'acc_x'. List them with: tarazu account list\n"
@@ -90,8 +92,9 @@ def test_ctrl_c_is_quiet(tarazu: Commands, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["account", "list"], ["check", "--json"], ["openapi"]])
-def test_a_reader_that_leaves_is_no_error(folder: Path, arguments: list[str]) -> None:
+def test_a_reader_that_leaves_is_no_error(folder: Path, sqlite_store: SqliteStore, arguments: list[str]) -> None:
     """When the other end of the pipe is closed the command ends quietly."""
+    sqlite_store.new_books(folder)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed_pipe:
@@ -108,8 +111,9 @@ def test_a_reader_that_leaves_is_no_error(folder: Path, arguments: list[str]) ->
     assert ran.returncode in {1, 141}
 
 
-def test_a_terminal_without_unicode_fails_nothing(folder: Path) -> None:
+def test_a_terminal_without_unicode_fails_nothing(folder: Path, sqlite_store: SqliteStore) -> None:
     """Where a character cannot be shown its number is, and the command works."""
+    sqlite_store.new_books(folder)
     created = run_process(
         "account", "create", "--name", "آدا", folder=folder, environ=clean_environ(PYTHONIOENCODING="ascii")
     )

@@ -189,7 +189,8 @@ def test_books_that_cannot_be_used_are_told_before_the_start(tarazu: Commands, s
     (folder / "tarazu.toml").write_text(configured)
     ran = tarazu("serve")
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err.startswith("tarazu: The database failed: unable to open database file.\n")
+    place = folder / "missing" / "tarazu.db"
+    assert ran.err.startswith(f"tarazu: The books cannot be made at {place}: No such file or directory.\n")
     assert served.settings is None
 
 

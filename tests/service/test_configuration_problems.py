@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tarazu.service.configuration import Problem
+from tarazu.store.postgresql_url import PERCENT_ADVICE
 from tests.support.configuration_files import MODEL, error_of, problems_of
 
 MISSING = "is missing, expected"
@@ -148,7 +149,7 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
         ),
         (
             '[database]\nurl = "postgresql://tarazu@db:port/tarazu"',
-            "2: database.url: the host or port of the database is malformed",
+            f"2: database.url: the host or port of the database is malformed; {PERCENT_ADVICE}",
         ),
         (
             '[database]\nurl = "mysql://x"',

@@ -2,11 +2,13 @@
 
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+import pysqlite3.dbapi2
 import pytest
 
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.backup import back_up
 from tarazu.store.copies import MIB, BackupError, Contents
 from tarazu.store.engine import open_engine
@@ -208,7 +210,7 @@ def test_books_of_another_revision_can_be_backed_up(books: Books, target: Path) 
 def test_without_books_there_is_no_backup(target: Path) -> None:
     """A wrong path in the configuration is told, and no empty books are made there."""
     engine = open_engine(f"sqlite:///{target.parent}/other.db")
-    with pytest.raises(BackupError, match=r"There are no books at .*other\.db"):
+    with pytest.raises(BooksUnavailableError, match=r"There are no books at .*other\.db"):
         back_up(engine, target, replaces=False, tell=tell_nobody)
     assert files_in(target.parent) == set()
 
@@ -216,11 +218,13 @@ def test_without_books_there_is_no_backup(target: Path) -> None:
 @pytest.mark.usefixtures("store")
 def test_a_database_of_something_else_makes_no_backup(target: Path) -> None:
     """Nor do tables that are not Tarazu's."""
-    engine = open_engine(f"sqlite:///{target.parent}/other.db")
-    with engine.connect() as connection:
-        connection.exec_driver_sql("CREATE TABLE songs (title)")
-        connection.commit()
-    with pytest.raises(BackupError, match=r"other\.db holds no books of Tarazu"):
+    other = target.parent / "other.db"
+    with closing(pysqlite3.dbapi2.connect(other)) as connection:
+        connection.execute("CREATE TABLE songs (title)")
+    before = other.read_bytes()
+    engine = open_engine(f"sqlite:///{other}")
+    with pytest.raises(BooksUnavailableError, match=r"other\.db is a database of another program"):
         back_up(engine, target, replaces=False, tell=tell_nobody)
     engine.dispose()
     assert files_in(target.parent) == {"other.db"}
+    assert other.read_bytes() == before

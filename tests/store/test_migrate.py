@@ -3,10 +3,11 @@
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import pysqlite3.dbapi2
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
@@ -18,8 +19,9 @@ from tarazu.store.advisory_locks import MIGRATION_LOCK
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.migrate import SCRIPTS, upgrade
-from tarazu.store.revision import HEAD, current_revision
+from tarazu.store.revision import FIRST_TABLES, HEAD, current_revision
 from tarazu.store.schema import metadata
+from tarazu.store.sqlite import make_file
 from tests.support.books import Books, sqlite_only
 from tests.support.stores import Store
 from tests.support.values import make_account
@@ -93,6 +95,7 @@ def test_the_migrations_make_the_tables_that_the_code_declares(books: Books) -> 
 @sqlite_only
 def test_the_migrations_make_the_checks_that_the_code_declares(books: Books, empty: Engine) -> None:
     """CHECK constraints and foreign keys too, which Alembic does not compare: they are the last guard."""
+    make_file(empty)
     with transaction(empty) as connection:
         metadata.create_all(connection)
     declared, migrated = inspect(empty), inspect(books.engine)
@@ -127,18 +130,57 @@ def test_a_revision_of_a_newer_release_is_refused(books: Books) -> None:
     assert current_revision(books.engine) == "9999"
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(empty: Engine) -> None:
+def test_a_migration_that_fails_leaves_nothing_behind(empty: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """All in one transaction: after the cause is gone the same start works."""
+    monkeypatch.setattr(migrate, "HEAD", "0001")
+    assert upgrade(empty) == (None, "0001")
     with transaction(empty) as connection:
-        connection.exec_driver_sql("CREATE TABLE intake (other INTEGER)")
-    with pytest.raises(BooksUnavailableError, match="table intake already exists"):
+        connection.exec_driver_sql("CREATE TABLE sessions (other INTEGER)")
+    monkeypatch.undo()
+    with pytest.raises(BooksUnavailableError, match="table sessions already exists"):
         upgrade(empty)
-    assert current_revision(empty) is None
-    assert set(inspect(empty).get_table_names()) - {"alembic_version"} == {"intake"}
+    assert current_revision(empty) == "0001"
+    assert "operators" not in inspect(empty).get_table_names()
     with transaction(empty) as connection:
-        connection.exec_driver_sql("DROP TABLE intake")
-    assert upgrade(empty) == (None, HEAD)
+        connection.exec_driver_sql("DROP TABLE sessions")
+    assert upgrade(empty) == ("0001", HEAD)
     empty.dispose()
+
+
+def test_tables_of_another_program_are_refused_and_stay(tmp_path: Path) -> None:
+    """Whatever they are: the file is the same afterwards, byte for byte, and in its own mode."""
+    for number, statement in enumerate(
+        (
+            "CREATE TABLE songs (title)",
+            "CREATE TABLE accounts (id)",
+            "CREATE TABLE alembic_version (version_num)",
+            "CREATE TABLE alembic_version (version_num); INSERT INTO alembic_version VALUES ('0004')",
+            "CREATE TABLE alembic_version (version_num); INSERT INTO alembic_version VALUES ('5d1c7b3e09aa')",
+        )
+    ):
+        path = tmp_path / f"{number}.db"
+        with closing(pysqlite3.dbapi2.connect(path)) as connection:
+            connection.executescript(statement)
+        before = path.read_bytes()
+        engine = open_engine(f"sqlite:///{path}")
+        for act in (upgrade, current_revision):
+            with pytest.raises(BooksUnavailableError, match=f"{path} is a database of another program"):
+                act(engine)
+        engine.dispose()
+        assert path.read_bytes()[: len(before)] == before, statement
+        assert before[18:20] == b"\x01\x01"  # what the header says of a file that is not in WAL mode
+
+
+@sqlite_only
+@pytest.mark.parametrize("table", sorted(FIRST_TABLES))
+def test_books_that_lack_a_table_are_told(books: Books, table: str) -> None:
+    """A state of the code from before the first release made some without idempotency_keys."""
+    books.execute("PRAGMA foreign_keys = OFF")
+    books.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    for act in (upgrade, current_revision):
+        with pytest.raises(BooksUnavailableError, match=f"not whole: they lack {table}"):
+            act(books.engine)
+    assert books.rows("SELECT version_num FROM alembic_version") == [(HEAD,)]
 
 
 def test_two_that_start_together_migrate_once(tmp_path: Path) -> None:
@@ -160,8 +202,7 @@ def test_a_database_that_stays_locked_is_told(store: Store, tmp_path: Path, monk
     monkeypatch.setattr(migrate, "PATIENCE_S", 0)
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT_MS", 100)
-    url = store.nothing(tmp_path)
-    other, engine = open_engine(url), open_engine(url)
+    other, engine = _two_on(store.nothing(tmp_path))
     with transaction(other) as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
@@ -178,8 +219,7 @@ def test_a_lock_that_is_given_up_meanwhile_is_got(
     """A migration that did not get its lock tries again by itself."""
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT_MS", 100)
-    url = store.nothing(tmp_path)
-    other, engine = open_engine(url), open_engine(url)
+    other, engine = _two_on(store.nothing(tmp_path))
     with ExitStack() as lock:
         connection = lock.enter_context(transaction(other))
         if connection.dialect.name == "postgresql":
@@ -188,6 +228,14 @@ def test_a_lock_that_is_given_up_meanwhile_is_got(
         assert upgrade(engine) == (None, HEAD)
     other.dispose()
     engine.dispose()
+
+
+def _two_on(url: str) -> tuple[Engine, Engine]:
+    """Open a database without tables twice."""
+    other, engine = open_engine(url), open_engine(url)
+    if engine.dialect.name == "sqlite":
+        make_file(engine)
+    return other, engine
 
 
 def test_the_revision_can_be_read_while_another_writes(books: Books) -> None:

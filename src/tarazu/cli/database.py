@@ -44,7 +44,7 @@ def upgrade(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
     from tarazu.store.migrate import upgrade as migrate
 
     configuration = read_configuration(config)
-    with books_errors():
+    with books_errors(configuration):
         engine = open_engine(configuration.database_url)
         try:
             before, after = migrate(engine)
@@ -126,8 +126,9 @@ def restore(
     if not yes and not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask whether the books are to be replaced.", "Say so with --yes.")
     with _sqlite_books(config) as engine:
-        from tarazu.store.copies import books_file, folder_beside
+        from tarazu.store.copies import folder_beside
         from tarazu.store.restore import prepare, put_in_place
+        from tarazu.store.sqlite import books_file
 
         books = books_file(engine)
         with folder_beside(books) as folder:
@@ -169,7 +170,7 @@ def _sqlite_books(config: Path | None) -> Iterator["Engine"]:
     from tarazu.store.engine import open_engine
 
     configuration = read_configuration(config)
-    with books_errors():
+    with books_errors(configuration):
         engine = open_engine(configuration.database_url)
         if engine.dialect.name != "sqlite":
             raise CommandError(

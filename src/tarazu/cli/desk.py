@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tarazu.service.provisioning import Provisioning
 
 CHECK_ADVICE = "Put it right, and check it with: tarazu check"
-BOOKS_ADVICE = "The books are where [database] url in the configuration says."
 
 
 def read_configuration(path: Path | None, *, needs_secrets: bool = False) -> "Configuration":
@@ -38,8 +37,8 @@ def read_configuration(path: Path | None, *, needs_secrets: bool = False) -> "Co
 
 
 @contextmanager
-def books_errors() -> Iterator[None]:
-    """Say to a person that the books cannot be used.
+def books_errors(configuration: "Configuration") -> Iterator[None]:
+    """Say to a person that the books cannot be used, and where they are looked for.
 
     Raises:
         CommandError: in place of BooksUnavailableError.
@@ -49,19 +48,19 @@ def books_errors() -> Iterator[None]:
     try:
         yield
     except BooksUnavailableError as error:
-        raise CommandError(str(error), BOOKS_ADVICE) from None
+        raise CommandError(str(error), configuration.books_place) from None
 
 
 @contextmanager
 def open_books(configuration: "Configuration") -> Iterator["Engine"]:
-    """Open the books for the length of a command, made or migrated as needed.
+    """Open the books for the length of a command, as they are: none are made or migrated.
 
     Raises:
         CommandError: they cannot be used, then or later.
     """
     from tarazu.service import books
 
-    with books_errors():
+    with books_errors(configuration):
         engine = books.open_books(configuration.database_url)
         try:
             yield engine

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from tarazu.cli.clock import system_clock
-from tarazu.cli.desk import open_books, open_provisioning, read_configuration
+from tarazu.cli.desk import books_errors, open_provisioning, read_configuration
 from tarazu.cli.errors import CommandError
 from tarazu.cli.greeting import demo_greeting, greeting
 from tarazu.cli.options import ConfigPath, checked_setting, number_option
@@ -49,13 +49,14 @@ def serve(
         tarazu serve
         tarazu serve --config /etc/tarazu/tarazu.toml --host 0.0.0.0 --workers 4
     """
+    from tarazu.service.books import make_books
     from tarazu.service.serving import ServingError
     from tarazu.service.serving import serve as serve_until_stopped
 
     configuration = read_configuration(config, needs_secrets=True)
     server = _overridden(configuration.server, host=host, port=port, workers=workers)
-    with open_books(configuration):
-        pass  # books that cannot be used are told of before anything starts
+    with books_errors(configuration):  # books that cannot be used are told of before anything starts
+        make_books(configuration.database_url)
 
     def greet(base_url: str) -> None:
         try:

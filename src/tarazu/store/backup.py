@@ -7,17 +7,16 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from tarazu.store.copies import (
-    SIDE_FILES,
     BackupError,
     Contents,
-    books_file,
     check_intact,
-    connect,
     contents_of,
     copy_books,
     new_file,
     own_connection,
 )
+from tarazu.store.revision import no_books, of_another_program
+from tarazu.store.sqlite import SIDE_FILES, books_file, connect
 from tarazu.store.telling import Tell
 
 
@@ -28,12 +27,12 @@ def back_up(engine: Engine, target: Path, *, replaces: bool, tell: Tell) -> Cont
     all. It needs no other file beside it. One that is there already is refused unless the copy `replaces` it.
 
     Raises:
-        BackupError: the target cannot be written, or there are no intact books to copy.
-        BooksUnavailableError: the books cannot be read.
+        BackupError: the target cannot be written, or the books are damaged.
+        BooksUnavailableError: there are no books, or they cannot be read.
     """
     books = books_file(engine)
     if not books.is_file():
-        raise BackupError(f"There are no books at {books}.")
+        raise no_books(engine)
     _check_target(target, books, replaces=replaces)
     with closing(own_connection(engine)) as source, new_file(target) as path:
         copy_books(source, path, tell)
@@ -41,7 +40,7 @@ def back_up(engine: Engine, target: Path, *, replaces: bool, tell: Tell) -> Cont
             check_intact(copy, tell)
             contents = contents_of(copy)
         if contents is None:
-            raise BackupError(f"{books} holds no books of Tarazu.")
+            raise of_another_program(engine)
     return contents
 
 

@@ -7,21 +7,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
 import pysqlite3.dbapi2
 from msgspec import Struct
 from sqlalchemy import Engine
 
 from tarazu.store.engine import books_errors
+from tarazu.store.sqlite import PRIVATE, connect
 from tarazu.store.telling import Tell
 
 STEP_PAGES = 1_024
 """Pages that are copied between two words on the progress, and before Ctrl-C is heard."""
-PRIVATE = 0o600
-"""A backup holds what the books hold: digests of keys, people's addresses, replies that are kept for a day."""
-SIDE_FILES = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database that is in use, by the end of the name."""
 MIB = 1024 * 1024
 
 
@@ -38,13 +34,6 @@ class Contents(Struct, frozen=True, kw_only=True):
     bytes: int
 
 
-def books_file(engine: Engine) -> Path:
-    """Tell where the books are; the file need not be there."""
-    assert engine.dialect.name == "sqlite"
-    assert engine.url.database is not None
-    return Path(engine.url.database)
-
-
 def own_connection(engine: Engine) -> Any:
     """Open a connection to the books that the caller closes; it begins no transactions by itself.
 
@@ -55,12 +44,6 @@ def own_connection(engine: Engine) -> Any:
         connection = engine.connect()
     connection.detach()
     return connection.connection.dbapi_connection
-
-
-def connect(path: Path, *parameters: str) -> Any:
-    """Open a database file that is there, with SQLite's URI parameters."""
-    uri = f"file:{quote(os.fsencode(path.absolute()))}?{'&'.join(parameters or ('mode=rw',))}"
-    return pysqlite3.dbapi2.connect(uri, uri=True, isolation_level=None)
 
 
 @contextmanager

@@ -4,31 +4,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, ExceptionContext, event, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.sqlite import sqlite_engine
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
+
+NO_RIGHT = "42501"
+"""PostgreSQL's `sqlstate` where the role may not do what is asked of it."""
+RIGHTS_ADVICE = (
+    "Make the role the owner of the database (ALTER DATABASE … OWNER TO …), and of its tables where others made them."
+)
+ONLY_READABLE = "SQLITE_READONLY"
 
 
 def open_engine(database_url: str) -> Engine:
-    """Make an engine for `sqlite:///FILE`, whose file is created at the first connection, or for `postgresql://…`.
+    """Make an engine for `sqlite:///FILE`, a file that is there when it is first used, or for `postgresql://…`.
 
     Raises:
         BooksUnavailableError: the URL, the database or the driver cannot be used.
     """
-    try:
-        url = make_url(database_url)
-    except ArgumentError:
-        raise BooksUnavailableError("database.url is not a URL; write for example sqlite:///tarazu.db.") from None
-    match url.get_backend_name():
+    scheme, is_url, _ = database_url.partition("://")
+    match scheme:
+        case _ if not is_url:
+            raise BooksUnavailableError("database.url is not a URL; write for example sqlite:///tarazu.db.")
         case "sqlite":
-            return sqlite_engine(url)
+            from tarazu.store.sqlite import sqlite_engine  # noqa: PLC0415 - a driver that PostgreSQL does without
+
+            return sqlite_engine(make_url(database_url))
         case "postgresql":
             from tarazu.store.postgresql import postgresql_engine  # noqa: PLC0415 - a driver that SQLite does without
 
-            return postgresql_engine(url)
+            return postgresql_engine(database_url)
         case other:
             raise BooksUnavailableError(f"database.url: {other} is not supported; use sqlite:///FILE or postgresql://…")
 
@@ -97,10 +104,19 @@ def books_errors() -> Iterator[None]:
     """Turn the driver's failures to reach, read or write the database into BooksUnavailableError."""
     try:
         yield
-    except (IntegrityError, ProgrammingError, DataError):
-        raise  # a broken rule or statement: our fault, not the database's state
+    except (IntegrityError, ProgrammingError, DataError) as error:
+        if getattr(error.orig, "sqlstate", None) != NO_RIGHT:
+            raise  # a broken rule or statement: our fault, not the database's state
+        raise BooksUnavailableError(f"The database refuses: {_words(error)}. {RIGHTS_ADVICE}") from error
     except DBAPIError as error:
+        if getattr(error.orig, "sqlite_errorname", "").startswith(ONLY_READABLE):
+            raise BooksUnavailableError("The database can be read here, but not written.") from error
         # The driver's own words carry no values: "database is locked", "database or disk is full".
-        raise BooksUnavailableError(f"The database failed: {error.orig}.") from error
+        raise BooksUnavailableError(f"The database failed: {_words(error)}.") from error
     except PoolTimeoutError:
         raise BooksUnavailableError("All connections to the database are in use.") from None
+
+
+def _words(error: DBAPIError) -> str:
+    """Write what the driver says on one line."""
+    return " ".join(str(error.orig).split()).rstrip(".")

@@ -6,14 +6,13 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from tarazu.store.advisory_locks import MIGRATION_LOCK
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
-from tarazu.store.revision import HEAD
+from tarazu.store.revision import HEAD, current_revision, refuse_newer
 
 SCRIPTS = Path(__file__).with_name("migrations")
 LOCK_TIMEOUT_MS = 500
@@ -37,8 +36,17 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
     not got is given up with all others and tried for again, so that running services go on.
 
     Raises:
-        BooksUnavailableError: the database failed, was made by a newer release, or was locked for PATIENCE_S.
+        BooksUnavailableError: the database failed, was made by a newer release or by another program, or was locked
+            for PATIENCE_S.
     """
+    if engine.dialect.name == "sqlite":
+        from tarazu.store.sqlite import make_file  # noqa: PLC0415 - a driver that PostgreSQL does without
+
+        make_file(engine)
+    before = current_revision(engine)
+    refuse_newer(before)
+    if before == HEAD:
+        return before, HEAD
     until_s = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -55,20 +63,6 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
         time.sleep(RETRY_PAUSE_S)
 
 
-def refuse_newer(revision: str | None) -> None:
-    """Refuse books that no migration of this release has made.
-
-    Raises:
-        BooksUnavailableError: a newer release has migrated them.
-    """
-    known = {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
-    if revision is not None and revision not in known:
-        raise BooksUnavailableError(
-            f"The database is at revision {revision}, which this release does not know. "
-            "Run the newer release that has written it."
-        )
-
-
 def _upgrade(connection: Connection) -> tuple[str | None, str]:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
@@ -76,7 +70,6 @@ def _upgrade(connection: Connection) -> tuple[str | None, str]:
     before = MigrationContext.configure(connection).get_current_revision()
     if before == HEAD:
         return before, HEAD
-    refuse_newer(before)
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     config.attributes["connection"] = connection

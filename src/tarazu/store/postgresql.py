@@ -6,11 +6,12 @@ import psycopg
 import psycopg.errors
 import psycopg.sql
 from psycopg.abc import PQGen
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import QueuePool
 
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.driver_errors import leave_values_out
+from tarazu.store.postgresql_url import postgresql_parameters, sqlalchemy_url
 from tarazu.store.prepared import WITH_FIRST_STATEMENTS
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
@@ -36,6 +37,7 @@ POOL_TIMEOUT_S = 5
 LEAST_VERSION = 150_000
 SORTS_BY_BYTES = "SELECT 'a' > 'B'"
 """True where texts are not sorted as in a dictionary: the ids that tell a time would not be in its order there."""
+ENCODING = "UTF8"
 TEMPORARY = "pg_temp"
 """The schema of a connection's own tables."""
 
@@ -55,13 +57,20 @@ _BEGIN_READING = "; ".join(
 T = TypeVar("T")
 
 
-def postgresql_engine(url: URL) -> Engine:
+def postgresql_engine(url: str) -> Engine:
     """Make an engine for the database; every connection is held to the guards.
 
     Books must survive a crash of the server, so one that runs without fsync or full_page_writes is refused.
+
+    Raises:
+        BooksUnavailableError: libpq does not take the URL.
     """
+    try:
+        parameters = postgresql_parameters(url)
+    except ValueError as error:
+        raise BooksUnavailableError(f"The URL of the database: {error}.") from None
     engine = create_engine(
-        url.set(drivername="postgresql+psycopg"),
+        sqlalchemy_url(parameters),
         poolclass=QueuePool,
         pool_size=CONNECTIONS_MAX,
         max_overflow=0,
@@ -78,6 +87,7 @@ def postgresql_engine(url: URL) -> Engine:
                 + " ".join(f"-c enable_{way}=off" for way in WHOLE_TABLE_WAYS)
             ),
             "application_name": "tarazu",
+            "client_encoding": ENCODING,  # whatever the environment says
         },
     )
     event.listen(engine, "do_connect", _connect)
@@ -115,7 +125,19 @@ class _Connection(psycopg.Connection[Any]):
 
 
 def _connect(_dialect: object, _record: object, arguments: list[Any], options: dict[str, Any]) -> _Connection:
-    return _Connection.connect(*arguments, **options)
+    """Connect; a database of another encoding is refused before SQLAlchemy asks it anything, which would fail."""
+    try:
+        connection = _Connection.connect(*arguments, **options)
+    except psycopg.ProgrammingError as error:  # a parameter that psycopg itself does not take
+        raise BooksUnavailableError(f"The URL of the database: {' '.join(str(error).split())}.") from None
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != ENCODING:
+        connection.close()
+        raise BooksUnavailableError(
+            f"The database's encoding is {encoding}, which cannot hold every text. "
+            f"Make one with ENCODING '{ENCODING}', as docs/postgresql.md shows, and move the books there."
+        )
+    return connection
 
 
 def _guard(connection: Any, _record: object) -> None:

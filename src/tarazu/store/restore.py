@@ -13,13 +13,10 @@ from sqlalchemy import URL, Engine
 from tarazu.store.audit import audit
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.copies import (
-    SIDE_FILES,
     STEP_PAGES,
     BackupError,
     Contents,
-    books_file,
     check_intact,
-    connect,
     contents_of,
     copy_books,
     is_empty,
@@ -32,7 +29,7 @@ from tarazu.store.copies import (
     size_of,
 )
 from tarazu.store.revision import HEAD
-from tarazu.store.sqlite import sqlite_engine
+from tarazu.store.sqlite import SIDE_FILES, books_file, connect, make_file, sqlite_engine
 from tarazu.store.telling import Tell
 
 LOCK_TIMEOUT_S = 30
@@ -64,6 +61,7 @@ def prepare(engine: Engine, file: Path, folder: Path, tell: Tell) -> PreparedBac
         raise BackupError(f"There is no file {file}.")
     if books_file(engine).exists() and file.samefile(books_file(engine)):
         raise BackupError(f"{file} is the database itself.")
+    make_file(engine)
     with closing(own_connection(engine)) as live:
         _check_live(live)
         live_page_bytes = page_bytes(live)

@@ -1,9 +1,12 @@
 """Books in one SQLite file, in WAL mode."""
 
+import os
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import pysqlite3.dbapi2
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -16,16 +19,21 @@ from tarazu.store.transaction_options import READ_ONLY, RELAXED
 BUSY_TIMEOUT_MS = 5_000
 BUSY_PAUSE_S = 0.01
 CONNECTIONS_MAX = 4
+CANNOT_OPEN = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
+"""How SQLite calls it, in the beginning of a name, where it can make no files beside the database."""
 LONG_READ_CACHE_KIB = 65_536
 """Pages that a long read keeps of the books, and as much again of its scratch file."""
 LOG_BYTES_KEPT_MAX = 64 * 1024 * 1024
 """What the file of the write-ahead log keeps, once a long reader or a restore that has made it grow is over."""
+PRIVATE = 0o600
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database that is in use, by the end of the name."""
 LEAST_VERSION = (3, 51, 3)
 """Versions 3.7.0 to 3.51.2 can corrupt a database in WAL mode when it is reset while another process writes."""
 
 
 def sqlite_engine(url: URL) -> Engine:
-    """Make an engine for the file.
+    """Make an engine for the file, which must be there when it is first used: `make_file` makes it.
 
     Raises:
         BooksUnavailableError: the URL names no file, or the SQLite library is too old.
@@ -48,10 +56,39 @@ def sqlite_engine(url: URL) -> Engine:
         hide_parameters=True,  # an error's text may reach a log
         connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1_000},
     )
+    event.listen(engine, "do_connect", partial(_connect, Path(url.database)))
     event.listen(engine, "connect", _guard)
     event.listen(engine, "begin", _begin)
     event.listen(engine, "commit", _commit)
     return engine
+
+
+def make_file(engine: Engine) -> None:
+    """Make the file where there is none, for its owner alone: it will hold digests, addresses and replies.
+
+    Raises:
+        BooksUnavailableError: it cannot be made there.
+    """
+    path = books_file(engine)
+    if path.exists():
+        return
+    try:
+        path.touch(PRIVATE)
+    except OSError as error:
+        raise BooksUnavailableError(f"The books cannot be made at {path.absolute()}: {error.strerror}.") from None
+
+
+def books_file(engine: Engine) -> Path:
+    """Tell where the books are; the file need not be there."""
+    assert engine.dialect.name == "sqlite"
+    assert engine.url.database is not None
+    return Path(engine.url.database)
+
+
+def connect(path: Path, *parameters: str, **options: Any) -> Any:
+    """Open a database file that is there, with SQLite's URI parameters."""
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?{'&'.join(parameters or ('mode=rw',))}"
+    return pysqlite3.dbapi2.connect(uri, uri=True, isolation_level=None, **options)
 
 
 def attach_scratch(connection: Connection, schema: str) -> None:
@@ -76,6 +113,48 @@ def attach_scratch(connection: Connection, schema: str) -> None:
     cursor.close()
 
 
+def _connect(path: Path, _dialect: object, _record: object, _arguments: object, options: dict[str, Any]) -> Any:
+    """Open the file as it is, never making one; where nothing can be written, only to read."""
+    kept = {name: options[name] for name in ("check_same_thread", "timeout")}
+    try:
+        return _opened(path, **kept)
+    except pysqlite3.dbapi2.OperationalError as error:
+        if not error.sqlite_errorname.startswith(CANNOT_OPEN):
+            raise
+    if _is_still(path):
+        return _opened(path, "mode=ro", "immutable=1", **kept)
+    raise BooksUnavailableError(f"The books at {path.absolute()} cannot be opened: {_reason(path)}.")
+
+
+def _opened(path: Path, *parameters: str, **options: Any) -> Any:
+    connection = connect(path, *parameters, **options)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema").close()
+    except pysqlite3.dbapi2.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_still(path: Path) -> bool:
+    """Tell whether nobody can be writing the file, nor has left something beside it that belongs to it."""
+    try:
+        is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    return bool(is_read_only) and not any(path.with_name(path.name + end).exists() for end in SIDE_FILES)
+
+
+def _reason(path: Path) -> str:
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError as error:
+        return str(error.strerror)
+    if path.is_dir():
+        return "it is a folder"
+    return f"SQLite works with files beside it, and in {path.absolute().parent} only others can make or write them"
+
+
 def _guard(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves, see below
     cursor = connection.cursor()
@@ -86,10 +165,15 @@ def _guard(connection: Any, _record: object) -> None:
 
 
 def _use_wal(cursor: Any) -> None:
-    """Put the file into WAL mode. A new file that another process is putting there too is not waited for by SQLite."""
+    """Put books into WAL mode, and a file that is still empty; nothing else is touched.
+
+    A new file that another process is putting there too is not waited for by SQLite.
+    """
     until_s = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
     while True:
         try:
+            if _is_of_others(cursor):
+                return
             cursor.execute("PRAGMA journal_mode = WAL")
         except pysqlite3.dbapi2.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() >= until_s:
@@ -97,6 +181,11 @@ def _use_wal(cursor: Any) -> None:
             time.sleep(BUSY_PAUSE_S)
         else:
             return
+
+
+def _is_of_others(cursor: Any) -> bool:
+    names = {name for (name,) in cursor.execute("SELECT name FROM sqlite_schema")}
+    return bool(names) and not {"alembic_version", "accounts"} <= names
 
 
 def _begin(connection: Connection) -> None:

@@ -11,8 +11,7 @@ ADMIN_PATH = "/admin"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?", re.ASCII)
-_SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)", re.DOTALL)
-_POSTGRESQL = re.compile(r"postgresql://[!-~]*", re.ASCII)
+_SQLITE = re.compile(r"sqlite:///(?P<path>[^?#\x00-\x1f\x7f]+)", re.DOTALL)
 _EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgresql://USER@HOST/DATABASE"'
 
 
@@ -59,28 +58,28 @@ def host_fault(text: str) -> str | None:
     )
 
 
-def database_fault(url: str) -> str | None:
+def database_fault(url: str, *, may_hold_password: bool = False) -> str | None:
     """Tell what is wrong with the URL of the books; None: nothing."""
-    if _POSTGRESQL.fullmatch(url):
-        return _postgresql_fault(url)
+    if url.startswith("postgresql://"):
+        return _postgresql_fault(url, may_hold_password=may_hold_password)
     sqlite = _SQLITE.fullmatch(url)
     if sqlite is None:
         return _EXPECTED
-    if sqlite["path"] == ":memory:":
+    if ":memory:" in sqlite["path"]:
         return 'expected the path of a file, as in "sqlite:///tarazu.db": books in memory are lost with the process'
     return None
 
 
-def _postgresql_fault(url: str) -> str | None:
+def _postgresql_fault(url: str, *, may_hold_password: bool) -> str | None:
+    from tarazu.store.postgresql_url import postgresql_parameters  # noqa: PLC0415 - a driver that SQLite does without
+
     try:
-        parts = urlsplit(url)
-        has_password = bool(parts.password) or "password=" in parts.query
-        has_database = parts.port != 0 and len(parts.path) > 1
-    except ValueError:
-        return "the host or port of the database is malformed"
-    if has_password:
+        parameters = postgresql_parameters(url)
+    except ValueError as error:
+        return str(error)
+    if not may_hold_password and not parameters.keys().isdisjoint(("password", "sslpassword")):
         return (
             "a password must not stand in this file; leave it out and put it in the environment variable PGPASSWORD, "
             "in a file that PGPASSFILE names, or put the whole URL in TARAZU_DATABASE_URL"
         )
-    return None if has_database else _EXPECTED
+    return None if "dbname" in parameters else _EXPECTED

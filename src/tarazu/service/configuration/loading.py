@@ -43,6 +43,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     server: ServerSettings
     operators: OperatorsSection = OperatorsSection()
     database_url: str = "sqlite:///tarazu.db"
+    books_place: str = "The books are where [database] url says."
+    """What has named the database, for people."""
     catalogue: Catalogue
 
 
@@ -70,6 +72,7 @@ def load(
         server=_server(document, findings),
         operators=read_section(OperatorsSection, document.get("operators", {}), ("operators",), findings),
         database_url=_database_url(document, environ, findings),
+        books_place=_books_place(path, document, environ),
         catalogue=read_catalogue(document, surroundings, findings),
     )
     findings.raise_if_any()
@@ -82,9 +85,13 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, s
     named = environ.get(CONFIGURATION_VARIABLE)
     if named:
         return Path(named), _read(Path(named), f"check the environment variable {CONFIGURATION_VARIABLE}")
-    if CONFIGURATION_FILE.exists() or CONFIGURATION_FILE.is_symlink():  # a broken link is no wish for the demo
-        return CONFIGURATION_FILE, _read(CONFIGURATION_FILE, "check the file")
-    return None, files("tarazu.service").joinpath(DEMO_FILE).read_text("utf-8")
+    try:
+        CONFIGURATION_FILE.lstat()
+    except FileNotFoundError:
+        return None, files("tarazu.service").joinpath(DEMO_FILE).read_text("utf-8")
+    except OSError:
+        pass  # a folder that may not be looked into is no wish for the demo, nor is a broken link
+    return CONFIGURATION_FILE, _read(CONFIGURATION_FILE, "check the file")
 
 
 def _read(path: Path, advice: str) -> str:
@@ -135,7 +142,19 @@ def _database_url(document: dict[str, Any], environ: Mapping[str, str], findings
     url = read_section(DatabaseSection, document.get("database", {}), ("database",), findings).url
     if fault := database_fault(url):
         findings.add(("database", "url"), fault)
-    return environ.get(DATABASE_VARIABLE) or url
+    named = environ.get(DATABASE_VARIABLE)
+    if named and (fault := database_fault(named, may_hold_password=True)):
+        findings.add_variable(DATABASE_VARIABLE, fault)
+    return named or url
+
+
+def _books_place(path: Path | None, document: dict[str, Any], environ: Mapping[str, str]) -> str:
+    if environ.get(DATABASE_VARIABLE):
+        return f"The books are where the environment variable {DATABASE_VARIABLE} says."
+    if path is not None and "database" in document:
+        return f"The books are where [database] url in {path} says."
+    reason = "there is no configuration here" if path is None else f"{path} has no [database] url"
+    return f"The books are tarazu.db in this folder, since {reason}."
 
 
 def _fail(file: str, line: int | None, reason: str) -> NoReturn:

@@ -50,21 +50,27 @@ class Findings:
         self._file = file
         self._text = text
         self._reasons: dict[KeyPath, str] = {}
+        self._of_variables: list[Problem] = []
 
     def add(self, key: KeyPath, reason: str) -> None:
         """Note what is wrong with a setting. The first reason stays: later ones only follow from it."""
         self._reasons.setdefault(key, reason)
 
+    def add_variable(self, name: str, reason: str) -> None:
+        """Note what is wrong with an environment variable that stands above the file."""
+        self._of_variables.append(Problem(name, None, None, reason))
+
     def raise_if_any(self) -> None:
         """Raise ConfigurationError with all problems, in the order of the file's lines, if there is any."""
-        if not self._reasons:
+        if not self._reasons and not self._of_variables:
             return
         lines = find_lines(self._text)
         problems = [
             Problem(self._file, _nearest_line(lines, key), dotted(key) or None, reason)
             for key, reason in self._reasons.items()
         ]
-        raise ConfigurationError(tuple(sorted(problems, key=lambda problem: problem.line or 0)))
+        problems.sort(key=lambda problem: problem.line or 0)
+        raise ConfigurationError((*self._of_variables, *problems))
 
 
 def dotted(key: KeyPath) -> str:

@@ -1,0 +1,98 @@
+"""Commands and the books: which make them, and what the others say of books that are not there, or not theirs."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pysqlite3.dbapi2
+import pytest
+
+from tarazu.store.revision import HEAD
+from tests.cli.commands import Commands
+from tests.cli.every_command import MAKING, WITH_BOOKS, WITHOUT_BOOKS, every_command
+from tests.support.backups import change, dump_of
+
+
+@pytest.fixture
+def books(tarazu: Commands, folder: Path) -> Path:
+    """Open an account in the books, and answer with their file."""
+    tarazu.account()
+    return folder / "tarazu.db"
+
+
+def test_every_command_is_tried() -> None:
+    """The tables of this module know what each command has to do with the books."""
+    assert every_command() == {*WITH_BOOKS, *MAKING, *WITHOUT_BOOKS}
+
+
+def _refusals(tarazu: Commands, *, of_another_release: bool = False) -> Iterator[tuple[str, str]]:
+    """Run each command that makes no books, where it cannot be done; answer with the problem and what is said below.
+
+    A backup is made of books of any release.
+    """
+    for path, arguments in WITH_BOOKS.items():
+        if of_another_release and path == ("db", "backup"):
+            continue
+        ran = tarazu(*path, *arguments)
+        assert (ran.status, ran.out) == (1, ""), path
+        problem, place = ran.err.splitlines()
+        yield problem, place
+
+
+def test_no_other_command_makes_books(tarazu: Commands, folder: Path) -> None:
+    """Where there are none each says so with their place and the next step, and leaves the folder as it is."""
+    (folder / "tarazu.db").unlink()
+    for problem, place in _refusals(tarazu):
+        assert problem.startswith(
+            f"tarazu: There are no books at {folder}/tarazu.db. Make them with: tarazu db upgrade"
+        )
+        assert place == "The books are tarazu.db in this folder, since tarazu.toml has no [database] url."
+    assert [path.name for path in folder.iterdir()] == ["tarazu.toml"]
+
+
+def test_books_of_an_older_release_are_migrated_by_db_upgrade_alone(tarazu: Commands, books: Path) -> None:
+    """A release that runs on them goes on; what to do is said, and nothing is changed."""
+    change(books, "UPDATE alembic_version SET version_num = '0003'")
+    before = dump_of(books)
+    for problem, _ in _refusals(tarazu, of_another_release=True):
+        assert "revision 0003, of an older release" in problem
+        assert problem.endswith(f"works with {HEAD}. Migrate the books with: tarazu db upgrade")
+    assert dump_of(books) == before
+
+
+def test_books_of_a_newer_release_are_left_alone(tarazu: Commands, books: Path) -> None:
+    """The message says which revision they are at, and to use the release that has written them."""
+    change(books, "UPDATE alembic_version SET version_num = '9999'")
+    before = dump_of(books)
+    for problem, _ in _refusals(tarazu, of_another_release=True):
+        assert "revision 9999, which this release does not know. Run the newer release" in problem
+    assert dump_of(books) == before
+
+
+def test_a_database_of_another_program_is_refused_by_name(tarazu: Commands, folder: Path) -> None:
+    """By every command, those that make books too: no table is made in it, and its mode stays."""
+    file = folder / "tarazu.db"
+    file.unlink()
+    with closing(pysqlite3.dbapi2.connect(file)) as connection:
+        connection.execute("CREATE TABLE songs (title)")
+    before = file.read_bytes()
+    for problem, _ in _refusals(tarazu):
+        assert "another program" in problem
+        assert str(file) in problem
+    for command in (("serve",), ("db", "upgrade")):
+        ran = tarazu(*command)
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.startswith(f"tarazu: {file} is a database of another program, which stays as it is.\n")
+    assert file.read_bytes() == before
+    assert {path.name for path in folder.iterdir()} == {"tarazu.toml", "tarazu.db"}
+
+
+def test_the_variable_is_named_where_it_is_in_force(
+    tarazu: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the books says what has named them: the file, or the environment above it."""
+    monkeypatch.setenv("TARAZU_DATABASE_URL", f"sqlite:///{folder}/elsewhere.db")
+    ran = tarazu("account", "list")
+    problem, place = ran.err.splitlines()
+    assert problem.startswith(f"tarazu: There are no books at {folder}/elsewhere.db.")
+    assert place == "The books are where the environment variable TARAZU_DATABASE_URL says."
