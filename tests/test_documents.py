@@ -25,7 +25,17 @@ from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.panel import forms
-from tarazu.service import back_office, broadcast, completion, passwords, people_acts, serving, upkeep
+from tarazu.service import (
+    back_office,
+    broadcast,
+    completion,
+    crowds,
+    listening,
+    passwords,
+    people_acts,
+    serving,
+    upkeep,
+)
 from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 from tarazu.service.configuration import load
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, ADMIN_PATH, API_PATH, PANEL_PATH
@@ -204,7 +214,10 @@ FIGURES = {
         f"{attempts.BY_ADDRESS.failures_max} by address in {attempts.BY_ADDRESS.window_ms // MINUTE_MS} minutes;",
         f"{attempts.BY_EMAIL.failures_max} by email in an hour |",
         f"| sessions of one person | {sessions.SESSIONS_MAX} |",
-        f"| connections of a worker | {serving.CONNECTIONS_MAX:,} |",
+        f"is no trusted proxy | {listening.CONNECTIONS_MAX:,}; `connections_per_address` |",
+        f"the newest are cut off within {crowds.LOOK_S:g} s |",
+        f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
+        f"callers, backends, and {listening.OPEN_FILES_KEPT} for the rest |",
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",

@@ -18,6 +18,8 @@ port = 0
 workers = 4
 public_url = "https://ai.example.com/"
 max_in_flight = 7
+max_in_flight_per_account = 3
+connections_per_address = 9
 trusted_proxies = ["10.0.0.0/8", "2001:db8::7"]
 forwarded_for = 2
 hosts = ["ai.example.org", "localhost:9000"]
@@ -91,6 +93,8 @@ def test_every_setting_arrives_where_the_service_reads_it(folder: Path) -> None:
         workers=4,
         public_url="https://ai.example.com",
         max_in_flight=7,
+        max_in_flight_per_account=3,
+        connections_per_address=9,
         trusted_proxies=("10.0.0.0/8", "2001:db8::7"),
         forwarded_for=2,
         hosts=("ai.example.org", "localhost:9000"),
@@ -228,6 +232,8 @@ def test_backends_may_stand_in_one_line(folder: Path) -> None:
         ("[server]\nport = {}", 0, 65_535),
         ("[server]\nworkers = {}", 1, 256),
         ("[server]\nmax_in_flight = {}", 1, 10**9),
+        ("[server]\nmax_in_flight_per_account = {}", 1, 10**9),
+        ("[server]\nconnections_per_address = {}", 1, 10**9),
         ("[payg]\nrequests_per_minute = {}", 1, 10**9),
         ("[plans.a]\nmonthly_credits = {}", 0, 10**12),
         ("[plans.a]\nmonthly_credits = 1\nrequests_per_minute = {}", 1, 10**9),

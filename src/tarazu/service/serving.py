@@ -26,6 +26,8 @@ from tarazu.backends.local_model import LocalModelError
 from tarazu.domain.calendar import Clock
 from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import Configuration, ServerSettings
+from tarazu.service.crowds import Crowds
+from tarazu.service.listening import TooFewFilesError, fitted, run_worker
 from tarazu.service.logs import configure_logs
 from tarazu.service.pools import local_paths
 from tarazu.service.reloading import Reloader
@@ -39,8 +41,6 @@ GRACE_S = 10
 """Beyond the longest time-out of a request: after that, a worker that has been told to stop is killed."""
 TELL_AGAIN_S = 1.0
 """How often a worker that has not stopped yet is told to again."""
-CONNECTIONS_MAX = 8_192
-"""Connections that one worker keeps open; the next ones wait to be accepted."""
 BACKLOG = 2_048
 COLLECT_AFTER_OBJECTS = 20_000
 """New objects that may be garbage in cycles; some megabytes."""
@@ -65,13 +65,17 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
     `on_ready` is called once with the base address, when requests are answered and the local models are loaded.
 
     Raises:
-        ServingError: the port is taken, or a local model cannot be started.
+        ServingError: the port is taken, too few files may be open, or a local model cannot be started.
     """
     configure_logs()
+    try:
+        server, connections = fitted(server)
+    except TooFewFilesError as error:
+        raise ServingError(str(error)) from None
     with _hold_port(server) as held, _local_models(read) as local_models, closing(Broadcast()) as broadcast:
         server = replace(server, port=held.getsockname()[1])
         setup = Setup(replace(read, server=server), clock, local_models.addresses, broadcast.channel)
-        granian = _Granian(setup)
+        granian = _Granian(setup, connections)
         reloader = Reloader(read, setup, local_models, broadcast, on_change=granian.give_time)
         granian.on_hangup = reloader.ask
         ready = threading.Thread(target=_when_ready, args=(server, local_models, on_ready), name="ready", daemon=True)
@@ -89,7 +93,8 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
         granian.on_workers_started = begin
         granian.close_in_fork = close_in_fork
         try:
-            granian.serve(target_loader=partial(_load, setup), wrap_loader=False)
+            load = partial(_load, setup, connections)
+            granian.serve(spawn_target=run_worker, target_loader=load, wrap_loader=False)
         except SystemExit as exit_:
             return exit_.code if isinstance(exit_.code, int) else 1
     return 0
@@ -120,7 +125,7 @@ class _Granian(MPServer):
     close_in_fork: Callable[[], None]
     """Closes what a worker must not keep open of its parent's."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, connections: int) -> None:
         configuration = setup.configuration
         super().__init__(
             APPLICATION_MODULE,
@@ -133,7 +138,7 @@ class _Granian(MPServer):
             http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
             websockets=False,
             backlog=BACKLOG,
-            backpressure=CONNECTIONS_MAX,
+            backpressure=connections,
             log_level=LogLevels.warning,
             log_dictconfig=_LOGS,
             respawn_failed_workers=True,
@@ -221,10 +226,17 @@ def _load_in_fork(close_in_fork: Callable[[], None], load: Callable[[], Any]) ->
     return load()
 
 
-def _load(setup: Setup) -> Any:
+def _load(setup: Setup, connections: int) -> Any:
     """Make the application; runs in each worker process."""
     become_worker(_stop_timeout_s(setup.configuration))
     configure_logs()
+    server = setup.configuration.server
+    Crowds(
+        server.port,
+        connections=connections,
+        of_address=server.connections_per_address,
+        trusted=server.trusted_proxies,
+    ).start()
     application = import_module(APPLICATION_MODULE).make_application(setup)
     _collect_seldom()
     return application

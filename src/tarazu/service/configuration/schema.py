@@ -145,7 +145,8 @@ class ServerSettings(Struct, frozen=True):
     """[server]: how the service listens. `max_in_flight` bounds the completions at once in one worker process.
 
     Above it the answer is 503. Port 0 is any free port. `public_url` is the address that callers use, without a
-    slash at its end. `hosts` are more names under which browsers may open the pages.
+    slash at its end. `hosts` are more names under which browsers may open the pages. The connections of
+    `trusted_proxies` are not counted by address, and what they tell of a request's origin is believed.
     """
 
     host: Host = "127.0.0.1"
@@ -153,9 +154,16 @@ class ServerSettings(Struct, frozen=True):
     workers: Workers = 1
     public_url: Url | None = None
     max_in_flight: Count = 512
+    max_in_flight_per_account: Count | None = None
+    connections_per_address: Count = 2_048
     trusted_proxies: Networks = ("127.0.0.0/8", "::1/128")
     forwarded_for: ProxyCount = 1
     hosts: HostNames = ()
+
+    @property
+    def in_flight_of_account(self) -> int:
+        """The completions at once that one account may have: a quarter of all, where the file does not say."""
+        return self.max_in_flight_per_account or max(1, self.max_in_flight // 4)
 
     @property
     def reachable_host(self) -> str:

@@ -1,0 +1,78 @@
+"""Connections that one address opens and never reads from: the others are served all the while."""
+
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.support.at_once import wait_until
+from tests.support.backend import ScriptedBackend
+from tests.support.missing import cannot_try
+from tests.support.processes import open_files, workers
+from tests.support.service import Customer, RunningService, checked
+from tests.support.stores import Store
+
+CROWD = 8_200
+"""More than a worker's places."""
+AT_ONCE_S = 1
+OF_ADDRESS = 512
+NOT_READ = b"GET /docs HTTP/1.1\r\nHost: test\r\n\r\n" * 30
+
+
+@pytest.fixture(scope="module")
+def service(
+    store: Store, module_backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """A service that takes this machine for any other."""
+    folder = tmp_path_factory.mktemp("service")
+    server = f"trusted_proxies = []\nconnections_per_address = {OF_ADDRESS}"
+    url = store.new_books(folder)
+    with checked(RunningService(folder, module_backend.url, server=server, database_url=url)) as running:
+        yield running
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Let this process open as many files as the crowd needs."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 2 * CROWD:
+        cannot_try(f"The limit of open files is below {2 * CROWD:,}: raise it with `ulimit -Hn`.")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * CROWD, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def asked_s(service: RunningService, customer: Customer) -> float:
+    """Ask, and tell how long the reply took."""
+    begin_s = time.monotonic()
+    assert service.chat(customer).status == 200
+    return time.monotonic() - begin_s
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningService) -> None:
+    """8,200 connections of one address: a caller from another one is served within a second before, while and after."""
+    customer = service.customer()
+    [worker] = workers(service)
+    before = open_files(worker)
+    took_s = [asked_s(service, customer)]
+    with ExitStack() as stack:
+        for number in range(CROWD):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            client.bind(("127.0.0.2", 0))
+            client.connect(("127.0.0.1", service.port))
+            client.settimeout(0)
+            client.send(NOT_READ)
+            if number % 400 == 0:
+                took_s.append(asked_s(service, customer))
+        wait_until(lambda: open_files(worker) <= before + OF_ADDRESS + 10)
+        took_s += [asked_s(service, customer) for _ in range(20)]
+        assert open_files(worker) > before + OF_ADDRESS / 2
+    wait_until(lambda: open_files(worker) <= before + 10)
+    took_s.append(asked_s(service, customer))
+    assert max(took_s) < AT_ONCE_S, sorted(took_s)[-5:]
+    assert '"connections_cut"' in service.log.read_text()

@@ -1,0 +1,117 @@
+"""Connections of one address: bounded, the newest cut first, whatever the address and however many there are."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarazu.service.crowds import Crowds, fair_bound
+
+COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), max_size=20)
+
+
+class Listening:
+    """A port at which this process takes connections of itself, and the watch over them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._socket = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        self.port: int = self._socket.getsockname()[1]
+
+    def connect(self, address: str, times: int) -> list[socket.socket]:
+        """Connect so many times from an address; answer with the clients' ends."""
+        clients = [
+            self._stack.enter_context(socket.create_connection(("127.0.0.1", self.port), source_address=(address, 0)))
+            for _ in range(times)
+        ]
+        for _ in range(times):
+            self._stack.enter_context(self._socket.accept()[0])
+        return clients
+
+    def crowds(self, of_address: int, trusted: Sequence[str] = (), connections: int = 1_000) -> Crowds:
+        """Make the watch."""
+        return Crowds(self.port, connections=connections, of_address=of_address, trusted=trusted)
+
+
+@contextmanager
+def listening() -> Iterator[Listening]:
+    """Listen while the block runs."""
+    with ExitStack() as stack:
+        yield Listening(stack)
+
+
+def are_cut(clients: Sequence[socket.socket]) -> list[bool]:
+    """Tell of each whether it has been cut off."""
+    return [_is_cut(client) for client in clients]
+
+
+def _is_cut(client: socket.socket) -> bool:
+    client.settimeout(0)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_what_an_address_has_beyond_its_bound_is_cut_the_newest_first() -> None:
+    """Who was there before a crowd of the same address stays, and other addresses lose nothing."""
+    with listening() as port:
+        crowds = port.crowds(of_address=5)
+        before, others = port.connect("127.0.0.2", 3), port.connect("127.0.0.3", 5)
+        assert crowds.look() == 0
+        later = port.connect("127.0.0.2", 10)
+        assert crowds.look() == 8
+        assert not any(are_cut(before + others))
+        assert are_cut(later).count(True) == 8
+
+
+@pytest.mark.parametrize("network", ["127.0.0.2", "127.0.0.0/8", "127.0.0.9/24"])
+def test_a_trusted_proxy_may_have_any_number(network: str) -> None:
+    """Behind it are many callers."""
+    with listening() as port:
+        clients = port.connect("127.0.0.2", 20)
+        assert port.crowds(of_address=2, trusted=["::1", network]).look() == 0
+        assert not any(are_cut(clients))
+
+
+def test_many_addresses_leave_room_for_others() -> None:
+    """Where all together would fill the worker each gives way, down to what fits; a trusted one gives nothing."""
+    with listening() as port:
+        crowd = [client for last in range(2, 12) for client in port.connect(f"127.0.0.{last}", 8)]
+        proxy = port.connect("127.0.1.1", 20)
+        crowds = port.crowds(of_address=8, trusted=["127.0.1.0/24"], connections=64)
+        assert crowds.look() == 40
+        assert not any(are_cut(proxy))
+        assert are_cut(crowd).count(False) == 40
+
+
+@given(counts=COUNTS, of_address=st.integers(1, 5_000), room=st.integers(1, 10_000))
+def test_the_bound_is_the_addresss_own_or_what_fits(counts: dict[str, int], of_address: int, room: int) -> None:
+    """Never above what one may have, never below one; what is left fits, unless there are more addresses than room."""
+    bound = fair_bound(counts, of_address, room)
+    assert 1 <= bound <= of_address
+    left = sum(min(count, bound) for count in counts.values())
+    assert left <= room or bound == 1
+    assert bound == of_address or sum(min(count, 2 * bound + 1) for count in counts.values()) > room
+
+
+@pytest.mark.parametrize(
+    ("host", "owner"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:10.0.0.1", None),
+        ("fd00::7", None),
+    ],
+)
+def test_whose_a_connection_is(host: str, owner: str | None) -> None:
+    """An address of IPv6 stands for its network of 64 bits; one of IPv4 is itself in either form."""
+    assert Crowds(1, connections=8, of_address=8, trusted=["10.0.0.0/8", "fd00::/8"])._owner(host) == owner
