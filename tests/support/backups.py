@@ -6,7 +6,7 @@ from typing import Any
 
 import pysqlite3.dbapi2
 
-from tarazu.store.copies import connect
+from tarazu.store.sqlite import connect
 from tests.support.books import TABLES
 
 
