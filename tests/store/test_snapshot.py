@@ -9,6 +9,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, event, func, insert, se
 from tarazu.store.audit import audit
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
+from tarazu.store.postgresql import SETTINGS
 from tarazu.store.schema import accounts
 from tarazu.store.snapshot import ASIDE, IN_MEMORY, snapshot
 from tests.support.books import Books, sqlite_only
@@ -28,7 +29,7 @@ STATEMENT_TIMEOUT_MS = 200
 @pytest.fixture
 def slow_books(books: Books, monkeypatch: pytest.MonkeyPatch) -> Books:
     """Open books whose statements may take 200 ms, and which sleep for 300 ms before each that adds up a slice."""
-    monkeypatch.setattr("tarazu.store.postgresql.STATEMENT_TIMEOUT_MS", STATEMENT_TIMEOUT_MS)
+    monkeypatch.setitem(SETTINGS, "statement_timeout", str(STATEMENT_TIMEOUT_MS))
     books.engine.dispose()
     books.engine = books.open_engine({})
 

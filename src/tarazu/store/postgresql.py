@@ -1,5 +1,6 @@
 """Books in PostgreSQL 15 or newer, for more than one machine."""
 
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -11,6 +12,7 @@ from sqlalchemy.pool import QueuePool
 
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.driver_errors import leave_values_out
+from tarazu.store.postgresql_session import begin_session
 from tarazu.store.postgresql_url import postgresql_parameters, sqlalchemy_url
 from tarazu.store.prepared import WITH_FIRST_STATEMENTS
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
@@ -47,6 +49,15 @@ WHOLE_TABLE_WAYS = ("seqscan", "hashjoin", "mergejoin")
 It would choose these for a table that it believes to be small, and keep to them until it looks again: for the first
 minute of a new month's requests. Where there is no other way it takes them still.
 """
+SETTINGS = {
+    "statement_timeout": str(STATEMENT_TIMEOUT_MS),
+    "lock_timeout": str(LOCK_TIMEOUT_MS),
+    "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
+    "timezone": "UTC",
+    "random_page_cost": str(RANDOM_PAGE_COST),
+    **{f"enable_{way}": "off" for way in WHOLE_TABLE_WAYS},
+}
+"""What each session is held to."""
 _BEGIN_READING = "; ".join(
     [
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -80,12 +91,6 @@ def postgresql_engine(url: str) -> Engine:
             "connect_timeout": CONNECT_TIMEOUT_S,
             "keepalives_idle": CONNECT_TIMEOUT_S,
             "tcp_user_timeout": CONNECT_TIMEOUT_S * 1_000,  # a machine that is gone answers no packet
-            "options": (
-                f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
-                f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS} -c timezone=UTC "
-                f"-c random_page_cost={RANDOM_PAGE_COST} "
-                + " ".join(f"-c enable_{way}=off" for way in WHOLE_TABLE_WAYS)
-            ),
             "application_name": "tarazu",
             "client_encoding": ENCODING,  # whatever the environment says
         },
@@ -130,13 +135,23 @@ def _connect(_dialect: object, _record: object, arguments: list[Any], options: d
         connection = _Connection.connect(*arguments, **options)
     except psycopg.ProgrammingError as error:  # a parameter that psycopg itself does not take
         raise BooksUnavailableError(f"The URL of the database: {' '.join(str(error).split())}.") from None
-    encoding = connection.info.parameter_status("server_encoding")
-    if encoding != ENCODING:
+    try:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != ENCODING:
+            raise BooksUnavailableError(
+                f"The database's encoding is {encoding}, which cannot hold every text. "
+                f"Make one with ENCODING '{ENCODING}', as docs/postgresql.md shows, and move the books there."
+            )
+        begin_session(connection, SETTINGS, partial(_connect_briefly, arguments, options))
+    except BaseException:
         connection.close()
-        raise BooksUnavailableError(
-            f"The database's encoding is {encoding}, which cannot hold every text. "
-            f"Make one with ENCODING '{ENCODING}', as docs/postgresql.md shows, and move the books there."
-        )
+        raise
+    return connection
+
+
+def _connect_briefly(arguments: list[Any], options: dict[str, Any]) -> _Connection:
+    connection = _Connection.connect(*arguments, **options)
+    connection.statement_timeout_ms = 0  # only ANSWER_GRACE_S is left
     return connection
 
 
