@@ -4,6 +4,7 @@ import asyncio
 import threading
 import unicodedata
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from argon2 import PasswordHasher
@@ -11,6 +12,7 @@ from argon2 import PasswordHasher
 from tarazu.service.passwords import (
     LENGTH_MAX,
     LENGTH_MIN,
+    RAW_LENGTH_MAX,
     WAITING_MAX,
     Passwords,
     PasswordsBusyError,
@@ -94,6 +96,36 @@ def test_the_same_word_typed_on_another_keyboard_matches(cheap: Passwords) -> No
         assert await cheap.matches(decomposed, await cheap.hash(composed))
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("long", ["a" + "\u0344" * 5_400 + "\u0327" * 5_400, "a" * (RAW_LENGTH_MAX + 1)])
+def test_what_is_too_long_to_be_one_is_not_made_into_one(
+    cheap: Passwords, monkeypatch: pytest.MonkeyPatch, long: str
+) -> None:
+    """Unicode's form of a text takes the square of its length; a guess that is too long costs a hash like any other."""
+    longest = []
+
+    def normalized(form: Literal["NFKC"], text: str) -> str:
+        longest.append(len(text))
+        return unicodedata.normalize(form, text)
+
+    monkeypatch.setattr("tarazu.service.passwords.normalize", normalized)
+
+    async def run() -> None:
+        hash_ = await cheap.hash("")
+        assert not may_be_password(long)
+        assert not await cheap.matches(long, hash_)
+
+    asyncio.run(run())
+    assert max(longest) <= RAW_LENGTH_MAX
+
+
+def test_the_longest_password_may_be_typed_in_its_parts(cheap: Passwords) -> None:
+    """As many characters as any keyboard writes for LENGTH_MAX of them."""
+    parts = unicodedata.normalize("NFD", "\u1f82" * LENGTH_MAX)
+    assert len(parts) == RAW_LENGTH_MAX
+    assert may_be_password(parts)
+    assert asyncio.run(cheap.matches(parts, asyncio.run(cheap.hash("\u1f82" * LENGTH_MAX))))
 
 
 def test_the_event_loop_turns_while_a_password_is_hashed(passwords: Passwords) -> None:

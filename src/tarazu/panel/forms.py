@@ -1,7 +1,6 @@
 """Read what a form sends, within bounds of size and time."""
 
 import asyncio
-from email.message import Message
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -9,6 +8,7 @@ from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from tarazu.api.content_type import FORM, is_declared_as
 from tarazu.domain.numbers import read_number
 from tarazu.service.provisioning_errors import ProvisioningError
 
@@ -20,7 +20,6 @@ BUFFERED_BYTES_MAX = 32 * 1024 * 1024
 FORM_TIMEOUT_S = 10.0
 FIELDS_MAX = 1_000
 NUL = "\0"
-FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 class Form(Struct, frozen=True):
@@ -65,9 +64,8 @@ class FormReader:
         Raises:
             HTTPException: it is no form (400), too large (413), did not come in time (408), or too many come (503).
         """
-        declared = Message()
-        declared["content-type"] = request.headers.get("content-type", "")
-        if declared.get_content_type() != FORM_TYPE:
+        declared = request.headers.getlist("content-type")
+        if len(declared) != 1 or not is_declared_as(FORM, declared[0].encode("latin-1")):
             raise HTTPException(HTTPStatus.BAD_REQUEST)
         try:
             async with asyncio.timeout(self._timeout_s):

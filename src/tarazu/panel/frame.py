@@ -13,9 +13,11 @@ from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.routing import ExactRoute
 from tarazu.domain.people import Person, PersonKind
+from tarazu.domain.secrets import digest_of
+from tarazu.panel.cookies import cookie_of
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import FORM_BYTES_MAX, NUL, FormReader
-from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose
+from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose, known
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -61,7 +63,7 @@ class Frame:
         """Make the visit of a request by somebody, or by nobody known."""
         language = choose(
             saved=None if person is None else person.language,
-            cookie=request.cookies.get(LANGUAGE_COOKIE),
+            cookie=cookie_of(request, LANGUAGE_COOKIE, known),
             accept_language=request.headers.get("accept-language", ""),
         )
         return Visit(
@@ -131,7 +133,7 @@ class Frame:
         return await handler(visit)
 
     async def _known(self, request: Request) -> Visit:
-        secret = request.cookies.get(self.site.cookie, "")
+        secret = cookie_of(request, self.site.cookie, digest_of)
         person = await self._signing_in.person(self.site.kind, secret) if secret else None
         return self.visit(request, person, secret if person is not None else "")
 

@@ -1,10 +1,14 @@
 """Which language a page is in: the person's choice, else what the browser asks for. Pure."""
 
+import re
 from enum import StrEnum
 
 LANGUAGE_COOKIE = "lang"
 ACCEPTED_MAX = 32
 """Languages of an Accept-Language header that are looked at."""
+
+_WEIGHT = re.compile(r"0?\.[0-9]{1,3}|[01](?:\.0{0,3})?", re.ASCII)
+"""From 0 to 1, in the digits that HTTP gives it."""
 
 
 class Language(StrEnum):
@@ -49,8 +53,4 @@ def _weighted(part: str) -> tuple[float, str]:
     name, _, value = weight.partition("=")
     if name.strip() != "q":
         return 1.0, code
-    try:
-        number = float(value)
-    except ValueError:
-        return 0.0, code
-    return (number if 0 <= number <= 1 else 0.0), code
+    return (float(value) if _WEIGHT.fullmatch(value.strip()) else 0.0), code

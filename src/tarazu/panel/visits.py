@@ -1,7 +1,7 @@
 """One request of a browser, as the pages are given it."""
 
 from hashlib import sha256
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -16,6 +16,8 @@ from tarazu.panel.rendering import render
 from tarazu.panel.sites import Site
 
 CSRF_DIGITS = 43
+ADDRESS_CHARACTERS_MAX = 2_000
+"""Of an address that a browser has named."""
 
 
 class Visit(Struct, frozen=True, kw_only=True):
@@ -80,12 +82,7 @@ def csrf_of(secret: str) -> str:
 
 def own_address(site: Site, address: str) -> str:
     """Let an address of the site pass, path and query alone; any other becomes that of its first page."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return site.url("/")
-    is_own = not parts.scheme and not parts.netloc and parts.path.startswith(site.url("/"))
-    plain = "\\" not in address and address.isprintable() and "//" not in parts.path and ".." not in parts.path
-    if not (is_own and plain):
-        return site.url("/")
-    return parts.path + (f"?{parts.query}" if parts.query else "")
+    path, mark, query = address.partition("#")[0].partition("?")
+    is_own = path.startswith(site.url("/")) and "//" not in path and ".." not in path
+    is_plain = len(address) <= ADDRESS_CHARACTERS_MAX and "\\" not in address and address.isprintable()
+    return path + (mark and query and f"?{query}") if is_own and is_plain else site.url("/")

@@ -10,6 +10,9 @@ from tarazu.service.bounded_threads import STOPPING, BoundedThreads
 LENGTH_MIN = 10
 LENGTH_MAX = 200
 """Characters of a new password."""
+RAW_LENGTH_MAX = 4 * LENGTH_MAX
+"""Characters before Unicode joins them, four into one at most. With more it is no password, and nothing is joined: that
+would take the square of their number."""
 WAITING_MAX = 8
 """In line behind the one that is worked on; one more is refused."""
 
@@ -50,7 +53,9 @@ class Passwords:
         Raises:
             PasswordsBusyError: too many wait.
         """
-        return await self._thread.run(lambda: self._compare(_encoded(password), hash_))
+        is_one = len(password) <= RAW_LENGTH_MAX
+        encoded = _encoded(password if is_one else "")
+        return await self._thread.run(lambda: self._compare(encoded, hash_ if is_one else None))
 
     def close(self) -> None:
         """Begin nothing more; what runs ends."""
@@ -68,7 +73,9 @@ class Passwords:
 
 def may_be_password(text: str) -> bool:
     """Tell whether a person may choose this: LENGTH_MIN to LENGTH_MAX characters of Unicode text."""
-    return LENGTH_MIN <= len(normalize("NFKC", text)) <= LENGTH_MAX and not any(map(_is_surrogate, text))
+    if len(text) > RAW_LENGTH_MAX or any(map(_is_surrogate, text)):
+        return False
+    return LENGTH_MIN <= len(normalize("NFKC", text)) <= LENGTH_MAX
 
 
 def _is_surrogate(character: str) -> bool:

@@ -99,7 +99,7 @@ def _turns(conversation: str) -> tuple[Turn, ...]:
     """
     try:
         turns = msgspec.json.decode(conversation or "[]", type=tuple[Turn, ...])
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise HTTPException(HTTPStatus.BAD_REQUEST) from None
     if len(turns) > TURNS_MAX:
         raise HTTPException(HTTPStatus.BAD_REQUEST)
