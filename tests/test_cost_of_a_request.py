@@ -37,7 +37,11 @@ BATCH_CALLS_MAX = 145
 EMPTY_BATCH_CALLS_MAX = 360
 """Beside those of its requests: of a transaction and its dozen statements."""
 REQUESTS = 20
-HEADERS = [(b"authorization", f"Bearer {key_text()}".encode()), (b"content-type", b"application/json")]
+HEADERS = [
+    (b"host", b"test"),
+    (b"authorization", f"Bearer {key_text()}".encode()),
+    (b"content-type", b"application/json"),
+]
 MODEL = "small"
 BODY = conversation(MODEL)
 
@@ -85,7 +89,14 @@ def batch_calls(ledger: Ledger, size: int) -> int:
 
 async def ask(app: ASGIApp) -> None:
     """Ask for a completion as a server hands a request over, by a client that stays until it is answered."""
-    scope = {"type": "http", "method": "POST", "path": CHAT, "headers": HEADERS, "query_string": b""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": CHAT,
+        "raw_path": CHAT.encode(),
+        "headers": HEADERS,
+        "query_string": b"",
+    }
     parts: list[Message] = [{"type": "http.request", "body": BODY, "more_body": False}]
     sent: list[Message] = []
     is_answered = asyncio.Event()

@@ -15,12 +15,12 @@ from markdown_it.token import Token
 from msgspec import Struct
 from msgspec.structs import fields
 
-from tarazu.api import body
+from tarazu.api import body, content_type, head
 from tarazu.api.admin.routes import ROUTES
 from tarazu.backends import health, http_client, http_route, local, local_backend, local_server, pool
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
 from tarazu.cli.app import app
-from tarazu.domain import attempts
+from tarazu.domain import attempts, prompt
 from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
@@ -174,7 +174,7 @@ def test_every_setting_is_described() -> None:
 
 def test_every_error_code_is_described() -> None:
     """Each code of a domain error stands on a page."""
-    assert [error.value.code for error in Error if not mentions(error.value.code or "error")] == []
+    assert [error.value.code for error in Error if not mentions(error.value.code)] == []
 
 
 def test_every_environment_variable_is_described() -> None:
@@ -209,6 +209,11 @@ FIGURES = {
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
         f"running and waiting | {back_office.THREADS}; {back_office.CALLS_MAX} |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
+        (
+            f"| {head.HEAD_BYTES_MAX // 1024} KiB; {head.HEADER_BYTES_MAX // 1024} KiB; {head.PARAMETERS_MAX}; "
+            f"{content_type.CONTENT_TYPE_BYTES_MAX} bytes |"
+        ),
+        f"| {prompt.MESSAGES_MAX}; {prompt.ITEMS_MAX:,}; {prompt.STOP_CHARACTERS_MAX} characters |",
         f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} |",
         f"| wrong passwords | {attempts.BY_EMAIL_AND_ADDRESS.failures_max} by email and address,",
         f"{attempts.BY_ADDRESS.failures_max} by address in {attempts.BY_ADDRESS.window_ms // MINUTE_MS} minutes;",

@@ -19,6 +19,7 @@ from tarazu.api.chat import ChatEndpoint
 from tarazu.api.docs_page import html
 from tarazu.api.documents import DocumentEndpoints, front
 from tarazu.api.envelope import refusal_response
+from tarazu.api.head import EarlyAnswers, Heads
 from tarazu.api.health import HealthEndpoint
 from tarazu.api.models import ModelEndpoints
 from tarazu.api.openapi import document_json
@@ -29,11 +30,13 @@ from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.panel.app import holder_pages, operator_pages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
-from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH
+from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH, PANEL_PATH
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
 
 CHAT_PATH = f"{API_PATH}/chat/completions"
+ENCODED = tuple(f"{path}/models/".encode() for path in (API_PATH, PANEL_PATH))
+"""Before the ids of models, which alone may be percent-encoded."""
 
 
 def make_application(setup: Setup) -> ASGIApp:
@@ -86,7 +89,7 @@ def make_application(setup: Setup) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return RequestIds(ShortCut(app, CHAT_PATH, chat), setup.clock)
+    return RequestIds(Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED), setup.clock)
 
 
 async def _to_first_page(request: Request) -> Response:

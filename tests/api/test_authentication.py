@@ -8,7 +8,7 @@ import pytest
 from tarazu.domain.accounts import AccountStatus
 from tests.support.backend import ScriptedBackend
 from tests.support.endpoints import ENDPOINTS, ask, on_every_endpoint
-from tests.support.envelopes import assert_domain_error, assert_plain_error, rate_limit_headers
+from tests.support.envelopes import assert_domain_error, assert_own_error, rate_limit_headers
 from tests.support.odd_keys import expired_key, key_with_another_secret, mistyped, unknown_key
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, RunningService
@@ -106,8 +106,8 @@ def test_the_post_endpoint_also_needs_a_content_type(service: RunningService) ->
     """With a good key and without a correct Content-Type the POST endpoint refuses; with one it serves."""
     authorization = ("Authorization", service.customer().bearer)
     body = '{"prompt": "Hello"}'
-    assert_plain_error(service.request("POST", CHAT, body, [authorization]), 415)
-    assert_plain_error(service.request("POST", CHAT, body, [authorization, ("Content-Type", "text/plain")]), 415)
+    assert_own_error(service.request("POST", CHAT, body, [authorization]), 415)
+    assert_own_error(service.request("POST", CHAT, body, [authorization, ("Content-Type", "text/plain")]), 415)
     assert service.request("POST", CHAT, body, [authorization, ("Content-Type", "application/json")]).status == 200
 
 

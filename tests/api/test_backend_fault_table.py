@@ -255,7 +255,7 @@ def test_nonsense_in_the_usage_becomes_an_estimate_and_moves_no_credits(
     assert (outcome.row, outcome.asked, outcome.faults) == (("charged", 1, 1), (1, 0), [])
 
 
-@rows("decisions.errors.1", "decisions.errors.2")
+@rows("decisions.errors.2", "decisions.errors.3")
 def test_no_secret_is_in_an_answer_in_the_log_or_in_the_books(world: World) -> None:
     """Not what a backend says, nor where it is, nor its key, nor the prompt, nor the caller's key."""
     said = [

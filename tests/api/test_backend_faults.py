@@ -281,7 +281,7 @@ def test_a_reply_that_is_not_whole_in_time_is_a_502_that_costs_nothing(
     assert HASTY_TIMEOUT_S <= took_s < HASTY_TIMEOUT_S * 8
 
 
-@rows("decisions.errors.2", "decisions.reply.3", "decisions.order_of_checks.17", "spec.codes.upstream_error")
+@rows("decisions.errors.3", "decisions.reply.3", "decisions.order_of_checks.17", "spec.codes.upstream_error")
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_backends_own_status_is_never_passed_on(
     service: RunningService, backend: ScriptedBackend, status: int

@@ -15,7 +15,7 @@ import pytest
 from tests.support.answers import credits_left, look, states_of
 from tests.support.at_once import at_once, wait_until
 from tests.support.backend import Behaviour, Exchange, ScriptedBackend, completion, stalls, stalls_in_body
-from tests.support.envelopes import assert_plain_error
+from tests.support.envelopes import assert_own_error
 from tests.support.rows import rows
 from tests.support.service import PATIENT, Customer, RunningService
 from tests.support.stores import Store
@@ -125,12 +125,12 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_pays_nothing(
 def test_a_body_that_breaks_off_is_answered_to_who_still_listens(
     service: RunningService, backend: ScriptedBackend, line: str, body: bytes
 ) -> None:
-    """400 with the plain-string error, as for any body that is not what it should be; nothing is reserved."""
+    """400 as for any body that is not what it should be; nothing is reserved."""
     customer = service.customer("three")
     with Wire(service.port) as wire:
         wire.send(chat_head(customer, line) + body)
         wire.socket.shutdown(socket.SHUT_WR)
-        assert_plain_error(wire.answer(), 400)
+        assert_own_error(wire.answer(), 400)
     assert states_of(service, customer) == []
     assert backend.received == []
 

@@ -15,7 +15,7 @@ from tests.support.backend import ScriptedBackend, answers, replies, stalls
 from tests.support.envelopes import (
     RATE_LIMIT_HEADERS,
     assert_domain_error,
-    assert_plain_error,
+    assert_own_error,
     rate_limit_headers,
 )
 from tests.support.rows import rows
@@ -88,15 +88,15 @@ def test_a_replay_differs_in_headers_alone(service: RunningService) -> None:
 
 @rows("decisions.idempotency.1", "decisions.idempotency.2")
 def test_the_same_key_with_another_body_is_refused(service: RunningService, backend: ScriptedBackend) -> None:
-    """422 and a plain string, while the first runs and after it; the key stays the first body's."""
+    """422, while the first runs and after it; the key stays the first body's."""
     customer = service.customer("three")
     with held(backend, partial(ask, service, customer)) as asked:
-        assert_plain_error(ask(service, customer, OTHER_BODY), 422)
+        assert_own_error(ask(service, customer, OTHER_BODY), 422)
     first = asked[0].result()
     refused = ask(service, customer, OTHER_BODY)
-    assert_plain_error(refused, 422)
+    assert_own_error(refused, 422)
     assert rate_limit_headers(refused) == RATE_LIMIT_HEADERS
-    assert_plain_error(ask(service, customer, BODY + b" "), 422)
+    assert_own_error(ask(service, customer, BODY + b" "), 422)
     assert ask(service, customer).body == first.body
     assert credits_left(service, customer) == (2, 0)
     assert len(backend.received) == 1
@@ -132,7 +132,7 @@ def test_a_refused_request_takes_no_key(service: RunningService) -> None:
     customer = service.customer(None)
     assert_domain_error(ask(service, customer), 402, "upgrade_required")
     assert_domain_error(ask(service, customer, b"{}"), 422, "messages_required")
-    assert_plain_error(ask(service, customer, b"{"), 400)
+    assert_own_error(ask(service, customer, b"{"), 400)
     assert kept_keys(service, customer) == 0
     service.provisioning.add_credit(customer.account_id, 1, reference=f"late {customer.account_id}")
     assert_paid(ask(service, customer), 1, "api_balance")
@@ -161,7 +161,7 @@ def test_the_scope_is_the_account(service: RunningService, backend: ScriptedBack
     first = ask(service, customer)
     again = ask(service, service.another_key(customer))
     assert (is_replay(again), again.body) == (True, first.body)
-    assert_plain_error(ask(service, service.another_key(customer), OTHER_BODY), 422)
+    assert_own_error(ask(service, service.another_key(customer), OTHER_BODY), 422)
     backend.behaviour = replies("For you alone.")
     theirs = ask(service, stranger, OTHER_BODY)
     assert (is_replay(theirs), theirs.text) == (False, "For you alone.")
@@ -187,10 +187,10 @@ def test_what_is_paid_for_is_replayed_without_credits(service: RunningService) -
     ids=["empty", "blank", "too long", "not ASCII", "a tab inside", "twice", "twice, once empty"],
 )
 def test_another_form_of_key_is_refused(service: RunningService, backend: ScriptedBackend, values: list[str]) -> None:
-    """400 and a plain string; no credits, and a place in the windows."""
+    """400; no credits, and a place in the windows."""
     customer = service.customer("three")
     refused = _ask_with(service, customer, BODY, values)
-    assert "Idempotency-Key" in assert_plain_error(refused, 400)
+    assert "Idempotency-Key" in assert_own_error(refused, 400)
     assert rate_limit_headers(refused) == RATE_LIMIT_HEADERS
     assert places(service, customer).account == 1
     assert credits_left(service, customer) == (3, 0)
@@ -210,10 +210,10 @@ def test_a_wrong_key_is_answered_with_check_11(service: RunningService) -> None:
     """After what is wrong up to `stream`, before the messages are looked at."""
     customer = service.customer()
     wrong = [""]
-    assert "Idempotency-Key" not in assert_plain_error(_ask_with(service, customer, b"{", wrong), 400)
+    assert "Idempotency-Key" not in assert_own_error(_ask_with(service, customer, b"{", wrong), 400)
     streaming = _ask_with(service, customer, b'{"prompt": "Hello", "stream": true}', wrong)
     assert_domain_error(streaming, 400, "streaming_not_supported")
-    assert "Idempotency-Key" in assert_plain_error(_ask_with(service, customer, b"{}", wrong), 400)
+    assert "Idempotency-Key" in assert_own_error(_ask_with(service, customer, b"{}", wrong), 400)
     blocked = service.customer("three", limit_per_minute=1)
     service.chat(blocked)
     assert_domain_error(_ask_with(service, blocked, BODY, wrong), 429, "rate_limit_exceeded")
@@ -262,7 +262,7 @@ def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
             service.kill()
         backend.behaviour = replies()
         service.start()
-        assert_plain_error(ask(service, customer), 409)
+        assert_own_error(ask(service, customer), 409)
         clock.advance(HOLD_S + 1)
         wait_until(lambda: kept_keys(service, customer) == 0)
         assert not is_replay(ask(service, customer))

@@ -159,7 +159,7 @@ def test_exactly_unicode_white_space_is_trimmed(service: RunningService, backend
     """Of the basic plane's characters the 25 of Unicode's White_Space are removed at both ends; inside they stay."""
     characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
     kept = dict.fromkeys(characters, True) | dict.fromkeys(WHITE_SPACE, False)
-    at_once = INPUT_CHARACTERS_MAX // len("_a_b_")
+    at_once = 512
     for start in range(0, len(characters), at_once):
         some = characters[start : start + at_once]
         sent = [{"role": "user", "content": f"{each}a{each}b{each}"} for each in some]
@@ -198,9 +198,18 @@ def test_the_characters_of_all_contents_count_together(service: RunningService, 
     ]
     assert asked(service, backend, {"messages": messages}) == messages
     refused(service, backend, {"messages": [*messages, {"role": "user", "content": "u"}]}, 413, "input_too_large")
-    many = [{"role": "user", "content": "x"}] * INPUT_CHARACTERS_MAX
-    assert len(asked(service, backend, {"messages": many})) == INPUT_CHARACTERS_MAX
+
+
+@rows("decisions.order_of_checks.13", "decisions.heads_and_bodies.4")
+def test_messages_count(service: RunningService, backend: ScriptedBackend) -> None:
+    """512 pass and one more does not. Dropped ones count no further than that 8,192 elements are looked at."""
+    many = [{"role": "user", "content": "x"}] * 512
+    dropped = [{"role": "tool", "content": "x"}] * (8_192 - 512)
+    assert len(asked(service, backend, {"messages": many})) == 512
+    assert len(asked(service, backend, {"messages": [*dropped, *many]})) == 512
     refused(service, backend, {"messages": [*many, many[0]]}, 413, "input_too_large")
+    refused(service, backend, {"messages": [*many, *dropped, {}]}, 413, "input_too_large")
+    refused(service, backend, {"messages": [{}] * 100_000}, 422, "messages_required")
 
 
 @rows("decisions.input.3", "decisions.order_of_checks.13", "spec.limits.total_input_size")

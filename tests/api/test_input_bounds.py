@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.backend import ScriptedBackend
 from tests.support.effects import assert_took_only_a_place
-from tests.support.envelopes import assert_domain_error, assert_plain_error
+from tests.support.envelopes import assert_domain_error, assert_own_error
 from tests.support.rows import rows
 from tests.support.service import CHAT, Answer, Customer, RunningService
 from tests.support.wire import Wire, chat_head, chunk
@@ -84,10 +84,10 @@ def test_a_type_that_is_json(service: RunningService, content_type: str) -> None
 def test_a_type_that_is_not_json(
     service: RunningService, backend: ScriptedBackend, content_types: tuple[str, ...]
 ) -> None:
-    """No type, another, several, or another charset: 415 as a plain string."""
+    """No type, another, several, or another charset: 415."""
     customer = service.customer()
     answer = send(service, customer, BODY, *(("Content-Type", each) for each in content_types))
-    assert_plain_error(answer, 415)
+    assert_own_error(answer, 415)
     assert_took_only_a_place(service, backend, customer, answer)
 
 
@@ -116,7 +116,7 @@ def test_an_encoded_body(
     customer = service.customer()
     headers = [("Content-Type", "application/json"), *(("Content-Encoding", each) for each in encodings)]
     answer = send(service, customer, body, *headers)
-    assert_plain_error(answer, 415)
+    assert_own_error(answer, 415)
     assert_took_only_a_place(service, backend, customer, answer)
 
 
@@ -131,7 +131,7 @@ def test_an_encoding_that_is_none(service: RunningService, encoding: str) -> Non
 @rows("decisions.order_of_checks.10")
 def test_an_encoded_body_that_does_not_say_so(service: RunningService) -> None:
     """It is no JSON."""
-    assert_plain_error(service.post(service.customer(), gzip.compress(BODY)), 400)
+    assert_own_error(service.post(service.customer(), gzip.compress(BODY)), 400)
 
 
 # Row 9: the size.

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.backend import ScriptedBackend
 from tests.support.effects import assert_took_only_a_place
-from tests.support.envelopes import assert_domain_error, assert_plain_error
+from tests.support.envelopes import assert_domain_error, assert_own_error
 from tests.support.rows import rows
 from tests.support.service import CHAT, RunningService
 
@@ -65,10 +65,10 @@ def received_prompt(backend: ScriptedBackend) -> str:
     ids=ascii,
 )
 def test_a_body_that_is_no_json_object(service: RunningService, backend: ScriptedBackend, body: bytes) -> None:
-    """Empty, broken, another type, NaN and Infinity, raw control characters: 400 as a plain string."""
+    """Empty, broken, another type, NaN and Infinity, raw control characters: 400."""
     customer = service.customer()
     answer = service.post(customer, body)
-    assert_plain_error(answer, 400)
+    assert_own_error(answer, 400)
     assert_took_only_a_place(service, backend, customer, answer)
 
 
@@ -77,7 +77,7 @@ def test_no_body_at_all(service: RunningService) -> None:
     """A POST without a body is answered like an empty one."""
     customer = service.customer()
     headers = {"Authorization": customer.bearer, "Content-Type": "application/json"}
-    assert_plain_error(service.request("POST", CHAT, headers=headers), 400)
+    assert_own_error(service.request("POST", CHAT, headers=headers), 400)
 
 
 @rows("decisions.order_of_checks.10")
@@ -104,7 +104,7 @@ def test_a_body_that_is_not_utf_8(service: RunningService, backend: ScriptedBack
     """Other encodings, broken UTF-8, a byte-order mark: 400, wherever in the body."""
     customer = service.customer()
     answer = service.post(customer, body)
-    assert_plain_error(answer, 400)
+    assert_own_error(answer, 400)
     assert_took_only_a_place(service, backend, customer, answer)
 
 
@@ -123,7 +123,7 @@ def test_a_body_that_is_nested_too_deeply(service: RunningService, backend: Scri
     """It is 400, and the service goes on."""
     customer = service.customer()
     answer = service.post(customer, body)
-    assert_plain_error(answer, 400)
+    assert_own_error(answer, 400)
     assert_took_only_a_place(service, backend, customer, answer)
     assert service.post(customer, BODY).status == 200
 
@@ -156,7 +156,7 @@ def test_a_lone_surrogate(service: RunningService, backend: ScriptedBackend, bod
     """Half of a pair is no text: 400, wherever in the body."""
     customer = service.customer()
     answer = service.post(customer, body.replace("LONE", lone).encode())
-    assert_plain_error(answer, 400)
+    assert_own_error(answer, 400)
     assert_took_only_a_place(service, backend, customer, answer)
 
 
@@ -232,8 +232,18 @@ def test_no_stream_is_served(service: RunningService, backend: ScriptedBackend, 
 @rows("decisions.order_of_checks.11")
 @pytest.mark.parametrize("stream", ["true", "false", "", 0, 1, 0.0, [], [True], {}, {"enabled": False}], ids=repr)
 def test_a_stream_of_another_type(service: RunningService, backend: ScriptedBackend, stream: Any) -> None:
-    """Anything else is 400 as a plain string."""
+    """Anything else is 400."""
     customer = service.customer()
     answer = service.chat(customer, stream=stream)
-    assert_plain_error(answer, 400)
+    assert_own_error(answer, 400)
     assert_took_only_a_place(service, backend, customer, answer)
+
+
+@rows("decisions.heads_and_bodies.5", "decisions.input.5")
+@pytest.mark.parametrize("number", [b"1e400", b"-1e400", b"9" * 5_000], ids=["large", "small", "long"])
+def test_a_number_that_does_not_fit(service: RunningService, backend: ScriptedBackend, number: bytes) -> None:
+    """In a member that nobody reads it is JSON like any other; as a setting it is out of bounds."""
+    customer = service.customer()
+    assert service.post(customer, b'{"prompt": "Hello", "x": [%s]}' % number).status == 200
+    assert received_prompt(backend) == "Hello"
+    assert "seed" in assert_own_error(service.post(customer, b'{"prompt": "Hello", "seed": %s}' % number), 400)

@@ -55,7 +55,7 @@ def test_a_reply_of_each_kind_is_served_and_charged(
     assert any(BACKEND_KEY in value for value in received.headers.values())
 
 
-@rows("decisions.errors.2", "spec.codes.upstream_error")
+@rows("decisions.errors.3", "spec.codes.upstream_error")
 @pytest.mark.parametrize("kind", PATHS)
 def test_a_refusal_of_each_kind_costs_nothing(service: RunningService, backend: ScriptedBackend, kind: str) -> None:
     """It is a 502 like every failed try; the log tells the operator what it was, and not the key."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.answers import assert_refused
 from tests.support.backend import ScriptedBackend
-from tests.support.envelopes import assert_plain_error, rate_limit_headers
+from tests.support.envelopes import assert_own_error, rate_limit_headers
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, USAGE, Answer, Customer, RunningService
 
@@ -303,7 +303,7 @@ def test_ids_are_matched_exactly(service: RunningService, path: str) -> None:
 @pytest.mark.parametrize("path", [f"{MODELS}%0A", f"{USAGE}%0A", f"{CHAT}%0A", "/api/v1/openapi.json%0A", "/docs%0A"])
 def test_paths_are_matched_exactly(service: RunningService, path: str) -> None:
     """A line feed at the end makes it another path, and at that there is nothing."""
-    assert_plain_error(service.get(path, service.customer()), 404)
+    assert_own_error(service.get(path, service.customer()), 404)
 
 
 @rows("spec.codes.model_not_found", "spec.endpoints.rule_1")

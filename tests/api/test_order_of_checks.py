@@ -13,7 +13,7 @@ from tests.support.backend import ScriptedBackend, answers, stalls
 from tests.support.envelopes import (
     RATE_LIMIT_HEADERS,
     assert_domain_error,
-    assert_plain_error,
+    assert_own_error,
     rate_limit_headers,
 )
 from tests.support.rows import rows
@@ -49,11 +49,11 @@ GET_ONLY = {"GET", "HEAD"}
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_no_such_path(service: RunningService, method: str, path: str) -> None:
-    """A path that is not there is a plain 404 for any method, with or without a key."""
+    """A path that is not there is a 404 for any method, with or without a key."""
     headers = {"Authorization": service.customer().bearer}
-    assert_plain_error(service.request(method, path, b"{}", headers), 404)
+    assert_own_error(service.request(method, path, b"{}", headers), 404)
     answer = service.request(method, path, b"{}")
-    assert_plain_error(answer, 404)
+    assert_own_error(answer, 404)
     assert rate_limit_headers(answer) == set()
 
 
@@ -63,7 +63,7 @@ def test_no_such_path(service: RunningService, method: str, path: str) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"])
 def test_no_such_method(service: RunningService, method: str, path: str, allowed: set[str]) -> None:
-    """A method that the path does not take is a plain 405, and Allow lists exactly those that it takes."""
+    """A method that the path does not take is a 405, and Allow lists exactly those that it takes."""
     answer = service.request(method, path)
     if method in allowed:
         assert answer.status == 401
@@ -71,7 +71,7 @@ def test_no_such_method(service: RunningService, method: str, path: str, allowed
     assert answer.status == 405
     assert set(answer.headers["allow"].split(", ")) == allowed
     if method != "HEAD":
-        assert_plain_error(answer, 405)
+        assert_own_error(answer, 405)
 
 
 @rows("decisions.order_of_checks.4", "decisions.order_of_checks.5", "decisions.order_of_checks.6")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.support.attempts import BACKEND_CHECK, CHECKS, WINDOWS_CHECK, Check, Outcome, attempt
 from tests.support.backend import ScriptedBackend
-from tests.support.envelopes import RATE_LIMIT_HEADERS, assert_error, rate_limit_headers
+from tests.support.envelopes import RATE_LIMIT_HEADERS, assert_domain_error, rate_limit_headers
 from tests.support.rows import rows
 from tests.support.service import RunningService
 from tests.support.windows import ONE_TAKEN, Places
@@ -17,7 +17,7 @@ PAIRS = [(earlier, later) for earlier, later in combinations(CHECKS, 2) if (earl
 
 
 def _assert_answers(check: Check, outcome: Outcome) -> None:
-    assert_error(outcome.answer, check.status, check.code)
+    assert_domain_error(outcome.answer, check.status, check.code)
     has_reached_windows = check.number >= WINDOWS_CHECK
     assert rate_limit_headers(outcome.answer) == (RATE_LIMIT_HEADERS if has_reached_windows else set())
     before = outcome.places_before

@@ -29,7 +29,7 @@ from tests.support.answers import (
 )
 from tests.support.at_once import Call, at_once, held, wait_until
 from tests.support.backend import Exchange, ScriptedBackend, answers, completion
-from tests.support.envelopes import assert_plain_error
+from tests.support.envelopes import assert_own_error
 from tests.support.four_processes import PROCESSES, FourProcesses, Line, four_processes
 from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
@@ -310,7 +310,7 @@ def test_a_request_sent_again_while_it_runs_is_charged_once(
     calls = [partial(line.post, customer, BODY, Idempotency_Key="the same") for line in lines[:8]]
     with held(backend, *calls, admitted=1) as asked:
         for future in islice(as_completed(asked, PATIENCE_S), 7):
-            assert_plain_error(future.result(), 409)
+            assert_own_error(future.result(), 409)
             assert future.result().headers["retry-after"] == "1"
     [served] = [future.result() for future in asked if future.result().status == 200]
     assert not is_replay(served)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.at_once import at_once
 from tests.support.backend import ScriptedBackend, answers, completion, replies
-from tests.support.envelopes import assert_domain_error, assert_plain_error
+from tests.support.envelopes import assert_domain_error, assert_own_error
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, USAGE, RunningService
 
@@ -248,7 +248,7 @@ def test_other_versions_are_not_there(service: RunningService, version: str) -> 
     customer = service.customer()
     for path in (CHAT, MODELS, USAGE):
         assert path.startswith("/api/v1/")
-        assert_plain_error(service.get(version + path.removeprefix("/api/v1"), customer), 404)
+        assert_own_error(service.get(version + path.removeprefix("/api/v1"), customer), 404)
     assert service.get(USAGE, customer).status == 200
 
 

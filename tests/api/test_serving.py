@@ -17,7 +17,7 @@ from tarazu.service.auditing import audit_books
 from tests.support.answers import assert_paid, credits_left, look, read_usage, states_of, statuses
 from tests.support.at_once import held, wait_until
 from tests.support.backend import ScriptedBackend
-from tests.support.envelopes import assert_plain_error
+from tests.support.envelopes import assert_own_error
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import children, has_ended, pass_deadlines, threads, workers
 from tests.support.rows import rows
@@ -317,10 +317,10 @@ WRONG_METHODS = (
 @rows("decisions.order_of_checks.1", "decisions.errors.1")
 @pytest.mark.parametrize("path", NO_ROUTES)
 def test_a_path_that_does_not_exist_is_404(service: RunningService, path: str) -> None:
-    """Before any look at a key: 404 with the plain-string error, for every method."""
+    """Before any look at a key: 404 for every method."""
     for method in ("GET", "POST", "DELETE"):
-        assert_plain_error(service.request(method, path), 404)
-    assert_plain_error(service.get(path, service.customer()), 404)
+        assert_own_error(service.request(method, path), 404)
+    assert_own_error(service.get(path, service.customer()), 404)
 
 
 @rows("decisions.order_of_checks.1", "decisions.errors.1")
@@ -328,7 +328,7 @@ def test_a_path_that_does_not_exist_is_404(service: RunningService, path: str) -
 def test_a_method_that_does_not_exist_is_405_with_allow(
     service: RunningService, method: str, path: str, allowed: set[str]
 ) -> None:
-    """Before any look at a key: 405 with the plain-string error, and the methods that there are."""
+    """Before any look at a key: 405 and the methods that there are."""
     answer = service.request(method, path)
-    assert_plain_error(answer, 405)
+    assert_own_error(answer, 405)
     assert {each.strip() for each in answer.headers["allow"].split(",")} == allowed

@@ -214,11 +214,12 @@ def test_a_refusal_is_told_with_advice(chat: Commands, api: ScriptedApi, answer:
     assert advice == ([] if told is None else [told])
 
 
-def test_a_plain_error_is_told_by_its_status(chat: Commands, api: ScriptedApi) -> None:
-    """An error that has no code is told by its status and text, without what could drive the terminal."""
-    api.replies = [as_json(415, {"error": "Send \x1b[1mJSON."})]
+def test_an_error_drives_no_terminal(chat: Commands, api: ScriptedApi) -> None:
+    """Neither its code nor its message."""
+    told = {"code": "unheard\x1b[1m", "message": "Send \x1b[1mJSON.", "details": {}}
+    api.replies = [as_json(415, {"error": told})]
     ran = chat("chat", "Hi")
-    assert (ran.status, ran.err) == (1, "tarazu: HTTP 415: Send [1mJSON.\n")
+    assert (ran.status, ran.err) == (1, "tarazu: unheard[1m: Send [1mJSON.\n")
 
 
 @pytest.mark.parametrize(
@@ -228,6 +229,7 @@ def test_a_plain_error_is_told_by_its_status(chat: Commands, api: ScriptedApi) -
         Answered(200, b""),
         as_json(200, {"object": "chat.completion"}),
         as_json(500, {"detail": "x"}),
+        as_json(500, {"error": "x"}),
         Answered(404, b"<html>"),
         Answered(302, b"", {"Location": "/"}),
     ],

@@ -25,8 +25,8 @@ SENT = idempotency_of("a key", BODY)
 RUNNING = Earlier(request_id="req_first", fingerprint=SENT.fingerprint, reply=None)
 ANSWERED = Earlier(request_id="req_first", fingerprint=SENT.fingerprint, reply=b"Hello.")
 OF_ANOTHER_BODY = Earlier(request_id="req_first", fingerprint=sha256(b"{}").digest(), reply=b"Hello.")
-REUSED = Refusal(error=Error.IDEMPOTENCY_KEY_REUSED)
-STILL_RUNNING = Refusal(error=Error.IDEMPOTENCY_KEY_RUNNING, retry_after_s=1)
+REUSED = Refusal(error=Error.IDEMPOTENCY_MISMATCH)
+STILL_RUNNING = Refusal(error=Error.IDEMPOTENCY_CONFLICT, retry_after_s=1)
 
 
 def decide(

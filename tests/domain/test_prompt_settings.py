@@ -1,4 +1,4 @@
-"""The generation settings of a request: passed on when valid, a plain 400 when not (decisions, Input)."""
+"""The generation settings of a request: passed on when valid, a 400 when not (decisions, Input)."""
 
 import json
 from typing import Any
@@ -91,9 +91,11 @@ def test_more_tokens_than_any_model_writes_are_cut(value: float) -> None:
         ("stop", [1]),
         ("stop", ["a", None]),
         ("stop", ["a", "b", "c", "d", "e"]),
+        ("stop", "a" * 257),
+        ("stop", ["a", "b" * 257]),
     ],
 )
-def test_an_invalid_setting_is_a_plain_400_that_names_it(name: str, value: object) -> None:
+def test_an_invalid_setting_is_a_400_that_names_it(name: str, value: object) -> None:
     """The caller is told which setting it is, but not what was sent."""
     answer = read(**{name: value})
     assert isinstance(answer, Refusal)
@@ -114,6 +116,7 @@ def test_null_counts_as_omitted(name: str) -> None:
         ("a", ("a",)),
         (["a"], ("a",)),
         (["a", "b", "c", "d"], ("a", "b", "c", "d")),
+        (["\u20ac" * 256], ("\u20ac" * 256,)),
         (" ", (" ",)),
         ("", None),
         ([], None),

@@ -115,9 +115,9 @@ class Answers:
             assert details.cost > max(details.limit - details.used, details.api_credit_balance), f"{refusal}"
             assert details.api_credit_balance >= account.balance, f"{sending.id}: {refusal}, {account}"
             assert details.used <= account.used or details.period != account.period, f"{refusal}, {account}"
-        elif refusal.error is Error.IDEMPOTENCY_KEY_RUNNING:
+        elif refusal.error is Error.IDEMPOTENCY_CONFLICT:
             assert self._owners(sending, "held", same_body=True), f"{sending.id}: nobody with its key is running"
-        elif refusal.error is Error.IDEMPOTENCY_KEY_REUSED:
+        elif refusal.error is Error.IDEMPOTENCY_MISMATCH:
             assert self._owners(sending, "held", "charged", same_body=False), f"{sending.id}: its key is free"
 
     def _owners(self, sending: Sending, *states: str, same_body: bool) -> list[Sending]:

@@ -303,7 +303,7 @@ def _outcome(answer: Any) -> Any:
         return type(answer)
     outcome = getattr(answer, "outcome", answer)
     if isinstance(outcome, Refusal):
-        return outcome.error.value.code or outcome.error.name
+        return outcome.error.value.code
     if isinstance(outcome, Replay):
         return outcome.reply
     return getattr(outcome, "source", outcome)

@@ -71,11 +71,11 @@ def test_a_key_is_taken_with_the_hold_and_gets_the_reply_with_the_charge(books: 
 def test_a_replay_moves_nothing_but_the_windows(books: Books) -> None:
     """Also by another key of the account."""
     hold = held(ask(books))
-    assert refused(ask(books, number=2)).error is Error.IDEMPOTENCY_KEY_RUNNING
+    assert refused(ask(books, number=2)).error is Error.IDEMPOTENCY_CONFLICT
     books.run(answer(hold))
     for number in (1, 2):
         assert ask(books, number=number).outcome == Replay(b"Hello.")
-    assert refused(ask(books, body=b"{}")).error is Error.IDEMPOTENCY_KEY_REUSED
+    assert refused(ask(books, body=b"{}")).error is Error.IDEMPOTENCY_MISMATCH
     assert (books.states(), books.figures()) == (["charged"], (1, 0))
     assert (books.account().window.taken, books.key(2).window.taken) == (5, 2)
     books.assert_balanced()
@@ -88,7 +88,7 @@ def test_the_same_key_many_times_in_one_batch_is_held_once(books: Books) -> None
     assert held(theirs).account_id == "acc_2"
     assert held(first).account_id == "acc_1"
     errors = [refused(each).error for each in others if each is not theirs]
-    assert errors == [Error.IDEMPOTENCY_KEY_RUNNING] * 28
+    assert errors == [Error.IDEMPOTENCY_CONFLICT] * 28
     assert len(books.rows(KEPT)) == 2
     books.assert_balanced()
 
@@ -97,7 +97,7 @@ def test_another_body_in_the_same_batch_is_refused(books: Books) -> None:
     """As it would be in the next."""
     first, second = books.run(asking(), asking(body=b"{}"))
     held(first)
-    assert refused(second).error is Error.IDEMPOTENCY_KEY_REUSED
+    assert refused(second).error is Error.IDEMPOTENCY_MISMATCH
 
 
 def test_a_reply_of_the_same_batch_is_replayed(books: Books) -> None:
@@ -105,7 +105,7 @@ def test_a_reply_of_the_same_batch_is_replayed(books: Books) -> None:
     hold = held(ask(books))
     replay, charged, other = books.run(asking(), answer(hold), asking(body=b"{}"))
     assert (replay.outcome, charged) == (Replay(b"Hello."), True)
-    assert refused(other).error is Error.IDEMPOTENCY_KEY_REUSED
+    assert refused(other).error is Error.IDEMPOTENCY_MISMATCH
 
 
 def test_a_release_frees_the_key(books: Books) -> None:
@@ -116,7 +116,7 @@ def test_a_release_frees_the_key(books: Books) -> None:
     second = held(ask(books, body=b"{}"))
     released, third, fourth = books.run(release(second), asking(), asking())
     assert released is True
-    assert refused(fourth).error is Error.IDEMPOTENCY_KEY_RUNNING
+    assert refused(fourth).error is Error.IDEMPOTENCY_CONFLICT
     assert [row[2] for row in books.rows(KEPT)] == [held(third).request_id]
     assert books.figures() == (1, 0)
     books.assert_balanced()
@@ -133,7 +133,7 @@ def test_a_sweep_frees_the_key_and_a_late_charge_takes_nothing_from_who_has_it_n
     assert books.rows(KEPT) == []
     hold = held(ask(books))
     assert books.run(answer(swept, b"Late."), release(swept)) == [False, False]
-    assert refused(ask(books)).error is Error.IDEMPOTENCY_KEY_RUNNING
+    assert refused(ask(books)).error is Error.IDEMPOTENCY_CONFLICT
     books.run(answer(hold))
     assert books.run(answer(swept, b"Late."), release(swept), release(hold)) == [False, False, False]
     assert ask(books).outcome == Replay(b"Hello.")
@@ -158,7 +158,7 @@ def test_a_key_is_kept_for_24_hours(books: Books) -> None:
     assert ask(books).outcome == Replay(b"Hello.")
     books.clock.now_ms = NOON_MS + KEPT_MS
     second, running_ = books.run(asking(body=b"{}"), asking(body=b"{}"))
-    assert refused(running_).error is Error.IDEMPOTENCY_KEY_RUNNING
+    assert refused(running_).error is Error.IDEMPOTENCY_CONFLICT
     assert [(row[2], row[5]) for row in books.rows(KEPT)] == [(held(second).request_id, None)]
     books.run(answer(held(second), b"Second."))
     assert ask(books, body=b"{}").outcome == Replay(b"Second.")

@@ -40,11 +40,11 @@ class Draft(Struct):
 
 
 class Check(Struct, frozen=True):
-    """One row of the order of checks: its number, its answer (a plain string has no code), and how to fail it."""
+    """One row of the order of checks: its number, its answer, and how to fail it."""
 
     number: int
     status: int
-    code: str | None
+    code: str
     fail: Callable[[Draft], None]
 
     def __str__(self) -> str:
@@ -198,16 +198,16 @@ def _failing_backend(draft: Draft) -> None:
 
 
 CHECKS = (
-    Check(1, 405, None, _wrong_method),
+    Check(1, 405, "method_not_allowed", _wrong_method),
     Check(2, 401, "missing_api_key", _no_key),
     Check(3, 401, "invalid_api_key", _mistyped_key),
     Check(4, 401, "invalid_api_key", _revoked_key),
     Check(5, 403, "account_unavailable", _blocked_account),
     Check(6, 503, "system_stopped", _stopped_intake),
     Check(7, 429, "rate_limit_exceeded", _full_window),
-    Check(8, 415, None, _wrong_type),
+    Check(8, 415, "unsupported_media_type", _wrong_type),
     Check(9, 413, "input_too_large", _too_long_body),
-    Check(10, 400, None, _broken_body),
+    Check(10, 400, "invalid_request", _broken_body),
     Check(11, 400, "streaming_not_supported", _stream),
     Check(12, 422, "messages_required", _no_valid_message),
     Check(13, 413, "input_too_large", _too_many_characters),

@@ -102,9 +102,7 @@ class LedgerModel(Tables):
         first = self.kept.get((account.id, key))
         if first is None or first.created_ms <= now_ms - DAY_MS:
             return None
-        return (
-            "IDEMPOTENCY_KEY_REUSED" if first.fingerprint != fingerprint else first.reply or "IDEMPOTENCY_KEY_RUNNING"
-        )
+        return "idempotency_mismatch" if first.fingerprint != fingerprint else first.reply or "idempotency_conflict"
 
     def _end_key(self, id_: str, state: str) -> None:
         for place, row in list(self.kept.items()):

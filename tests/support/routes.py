@@ -7,6 +7,7 @@ from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Route
 
+from tarazu.api.head import EarlyAnswers, Heads
 from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ShortCut
 from tarazu.application import make_application
@@ -41,8 +42,13 @@ def routed() -> Starlette:
     addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
     application = make_application(Setup(load(environ={}), system_clock, addresses))
     assert isinstance(application, RequestIds)
-    assert isinstance(application._app, ShortCut)
-    starlette = application._app.app
+    heads = application._app
+    assert isinstance(heads, Heads)
+    short_cut = heads._app
+    assert isinstance(short_cut, ShortCut)
+    early_answers = short_cut.app
+    assert isinstance(early_answers, EarlyAnswers)
+    starlette = early_answers._app
     assert isinstance(starlette, Starlette)
     return starlette
 

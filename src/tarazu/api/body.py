@@ -1,11 +1,11 @@
 """Take in a request body: its type, and its bytes within bounds of size and time. Rows 8 and 9 of the checks."""
 
 import asyncio
-from collections.abc import Iterable
-from email.message import Message
 
 from starlette.types import Receive
 
+from tarazu.api.content_type import JSON, is_declared_as
+from tarazu.api.head import Head
 from tarazu.domain.errors import Error, Refusal
 from tarazu.service.completion import busy
 
@@ -15,8 +15,6 @@ BODY_TIMEOUT_S = 10
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 """For all bodies that one process is taking in at once."""
 BROKEN_OFF = "The request body broke off before its end."
-
-Headers = Iterable[tuple[bytes, bytes]]
 
 
 class BodyReader:
@@ -29,11 +27,11 @@ class BodyReader:
     def __repr__(self) -> str:
         return f"<BodyReader holding {self._buffered_bytes} bytes>"
 
-    async def read(self, headers: Headers, receive: Receive) -> bytes | Refusal:
+    async def read(self, head: Head, receive: Receive) -> bytes | Refusal:
         """Read the body, never further than its bounds."""
-        if not _is_json(headers):
+        if not _is_json(head):
             return Refusal(error=Error.UNSUPPORTED_MEDIA_TYPE)
-        if _declared_bytes(headers) > BODY_BYTES_MAX:
+        if int(head.values.get(b"content-length", b"0")) > BODY_BYTES_MAX:  # a chunked body is counted as it comes
             return Refusal(error=Error.INPUT_TOO_LARGE)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -64,27 +62,12 @@ class BodyReader:
             self._buffered_bytes -= size
 
 
-def _is_json(headers: Headers) -> bool:
+def _is_json(head: Head) -> bool:
     """Tell whether the body is declared as JSON in UTF-8 and not encoded."""
-    types = [value for name, value in headers if name == b"content-type"]
-    encodings = [value for name, value in headers if name == b"content-encoding"]
-    if len(types) != 1 or any(value.strip().lower() != b"identity" for value in encodings):
+    if b"content-encoding" in head.values and not _is_plain(head):
         return False
-    if types[0] == b"application/json":
-        return True
-    declared = Message()
-    declared["content-type"] = types[0].decode("latin-1")
-    charset = declared.get_param("charset", "utf-8")
-    return (
-        declared.get_content_type() == "application/json"
-        and isinstance(charset, str)
-        and charset.lower() in ("utf-8", "utf8")
-    )
+    return b"content-type" not in head.repeated and is_declared_as(JSON, head.values.get(b"content-type", b""))
 
 
-def _declared_bytes(headers: Headers) -> int:
-    """Read Content-Length; 0 where there is none, as with a chunked body, whose bytes are counted as they come."""
-    for name, value in headers:
-        if name == b"content-length":
-            return int(value) if value.isdigit() else 0
-    return 0
+def _is_plain(head: Head) -> bool:
+    return b"content-encoding" not in head.repeated and head.values[b"content-encoding"].strip().lower() == b"identity"

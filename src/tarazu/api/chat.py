@@ -6,7 +6,8 @@ from starlette.types import Receive, Scope, Send
 
 from tarazu.api.authorization import presented_key
 from tarazu.api.body import BodyReader
-from tarazu.api.envelope import Headers, error_body, error_headers, rate_limit_headers, send_json
+from tarazu.api.envelope import error_body, error_headers, rate_limit_headers, send_json
+from tarazu.api.head import CLOSE, HEAD, Head
 from tarazu.api.idempotency import read_idempotency
 from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, CompletionUsage
 from tarazu.api.presence import unless_gone
@@ -31,34 +32,37 @@ class ChatEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        key = presented_key(scope["headers"])
+        head: Head = scope[HEAD]
+        key = presented_key(head)
         if isinstance(key, Refusal):
-            await self._send(send, Answer(outcome=key))
+            await self._send(send, Answer(outcome=key), is_early=head.has_body)
             return
         if self._completions.are_full:  # then even to read the body is too much
-            await self._send(send, Answer(outcome=busy()))
+            await self._send(send, Answer(outcome=busy()), is_early=head.has_body)
             return
-        body = await self._bodies.read(scope["headers"], receive)
+        body = await self._bodies.read(head, receive)
         if isinstance(body, Refusal):  # what has not been read of it stays unread
-            await self._send(send, await self._completions.complete(key, body))
+            await self._send(send, await self._completions.complete(key, body), is_early=head.has_body)
             return
-        request, idempotency = _request(scope["headers"], body)
+        request, idempotency = _request(head, body)
         answer = await unless_gone(receive, self._completions.complete(key, request, idempotency))
         if answer is not None:
             await self._send(send, answer)
 
-    async def _send(self, send: Send, answer: Answer) -> None:
+    async def _send(self, send: Send, answer: Answer, *, is_early: bool = False) -> None:
+        """Send the answer; after one that comes before the body's end the connection is closed."""
         headers = [] if answer.rate_limit is None else rate_limit_headers(answer.rate_limit, self._clock())
         if isinstance(answer.outcome, Refusal):
             headers += error_headers(answer.outcome)
+            headers += [CLOSE] if is_early else []
             await send_json(send, answer.outcome.error.value.status, error_body(answer.outcome), headers)
         else:
             headers += [REPLAYED] if answer.is_replay else []
             await send_json(send, HTTPStatus.OK, _chat_completion(answer.outcome), headers)
 
 
-def _request(headers: Headers, body: bytes) -> tuple[ChatRequest | Refusal, Idempotency | None]:
-    request, idempotency = read_chat_request(body), read_idempotency(headers, body)
+def _request(head: Head, body: bytes) -> tuple[ChatRequest | Refusal, Idempotency | None]:
+    request, idempotency = read_chat_request(body), read_idempotency(head, body)
     if not isinstance(idempotency, Refusal):
         return request, idempotency
     if isinstance(request, Refusal) and request.error in BEFORE_THE_KEY:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Send
 
-from tarazu.api.objects import DomainError, DomainErrorEnvelope, PlainErrorEnvelope
+from tarazu.api.objects import DomainError, DomainErrorEnvelope
 from tarazu.domain.calendar import seconds_until
 from tarazu.domain.errors import ErrorKind, NoDetails
 from tarazu.domain.rate_limit import RateLimit
@@ -46,16 +46,14 @@ class AnyRefusal(Protocol):
 
 
 def error_body(refusal: AnyRefusal) -> Struct:
-    """Make the body: an `error` object for what has a code, a plain string for all else."""
+    """Make the body: an `error` object."""
     return kind_body(refusal.kind, refusal.message, refusal.details)
 
 
 def kind_body(kind: ErrorKind, message: str | None = None, details: Struct | None = None) -> Struct:
     """Make the body of a refusal of this kind."""
-    text = message or kind.message
-    if kind.code is None:
-        return PlainErrorEnvelope(error=text)
-    return DomainErrorEnvelope(error=DomainError(code=kind.code, message=text, details=details or NoDetails()))
+    error = DomainError(code=kind.code, message=message or kind.message, details=details or NoDetails())
+    return DomainErrorEnvelope(error=error)
 
 
 def error_headers(refusal: AnyRefusal) -> Headers:

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 
 from tarazu.api.authorization import presented_key
+from tarazu.api.head import head_of
 from tarazu.domain.admission import Caller
 from tarazu.domain.errors import Refusal, RefusedError
 from tarazu.store.ledger import Ledger
@@ -15,7 +16,7 @@ async def identified(request: Request, ledger: Ledger) -> Caller:
         RefusedError: no good key, or an account that may not use the service.
         BooksUnavailableError: the books cannot be read.
     """
-    key = presented_key(request.headers.raw)
+    key = presented_key(head_of(request.scope))
     caller = key if isinstance(key, Refusal) else await ledger.identify(key)
     if isinstance(caller, Refusal):
         raise RefusedError(caller)

@@ -156,15 +156,9 @@ class DomainError(Struct, frozen=True, kw_only=True):
 
 
 class DomainErrorEnvelope(Struct, frozen=True, kw_only=True):
-    """The body of a domain error."""
+    """The body of every error."""
 
     error: Annotated[DomainError, Meta(description="What went wrong.")]
-
-
-class PlainErrorEnvelope(Struct, frozen=True, kw_only=True):
-    """The body of a failure that is not a domain error."""
-
-    error: Annotated[str, Meta(description="What went wrong, for people.")]
 
 
 class Health(Struct, frozen=True, kw_only=True):

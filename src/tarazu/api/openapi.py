@@ -64,6 +64,5 @@ def _introduction(base_url: str) -> str:
         base_url=base_url,
         first_sample=python_sample.source,
         domain_error=body_example(Error.MODEL_NOT_FOUND, NOTES),
-        plain_error=body_example(Error.INVALID_REQUEST, NOTES, "setting_out_of_bounds"),
         errors_table=errors_table(NOTES),
     )

@@ -41,7 +41,7 @@ class RequestIds:
             # The place is logged, not the message: it could quote what the caller sent.
             log.error("request_failed", request_id=request_id, error=type(error).__name__, at=_place(error))  # noqa: TRY400
             if not started:
-                refusal = Refusal(error=Error.INTERNAL)
+                refusal = Refusal(error=Error.INTERNAL_ERROR)
                 await send_json(send_with_id, refusal.error.value.status, error_body(refusal))
 
 

@@ -12,12 +12,14 @@ class ExactRoute(Route):
     """A route that takes its path and nothing else.
 
     Starlette's pattern ends with `$`, which a line feed may follow, and a parameter ends at one: `/usage%0A` would
-    be `/usage`, and `/models/a%0A` the model `a`.
+    be `/usage`, and `/models/a%0A` the model `a`. A parameter that is no model's id holds no percent sign: one is left
+    where a path has been sent in another spelling (`tarazu.api.head`).
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], *, methods: list[str] | None = None) -> None:
         super().__init__(path, endpoint, methods=methods)
-        self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z", re.DOTALL)
+        pattern = self.path_regex.pattern.removesuffix("$").replace("[^/]+", "[^/%]+")
+        self.path_regex = re.compile(pattern + r"\Z", re.DOTALL)
 
 
 class ShortCut:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, PlainErrorEnvelope, UsageObject
+from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, UsageObject
 from tarazu.backends.http_client import AddressError, HttpClient
 from tarazu.backends.http_connection import HttpError, HttpReply, TooLargeError
 from tarazu.cli.errors import CommandError, UsageError
@@ -140,11 +140,7 @@ class ChatClient:
 def _failure(status: int, retry_after: str | None, body: bytes) -> Failure:
     is_whole = retry_after is not None and retry_after.isdecimal() and len(retry_after) <= RETRY_AFTER_DIGITS_MAX
     retry_after_s = int(retry_after) if retry_after is not None and is_whole else None
-    try:
-        error = msgspec.json.decode(body, type=DomainErrorEnvelope).error
-    except msgspec.ValidationError:
-        message = msgspec.json.decode(body, type=PlainErrorEnvelope).error
-        return Failure(status=status, code=None, message=message, retry_after_s=retry_after_s)
+    error = msgspec.json.decode(body, type=DomainErrorEnvelope).error
     return Failure(
         status=status, code=error.code, message=error.message, details=error.details, retry_after_s=retry_after_s
     )

@@ -14,10 +14,10 @@ DetailsT = TypeVar("DetailsT")
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """One error of the API. Without a `code` it is none of the specification's table."""
+    """One error of the API."""
 
     status: int
-    code: str | None
+    code: str
     message: str
     details: Any = None
     retry_after_s: int | None = None
@@ -25,8 +25,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 def refusal(failure: Failure) -> CommandError:
     """Put the failure in words: its code and message, then advice."""
-    name = failure.code or f"HTTP {failure.status}"
-    return CommandError(printable(f"{name}: {failure.message}"), _advice(failure))
+    return CommandError(printable(f"{failure.code}: {failure.message}"), _advice(failure))
 
 
 _ADVICE = {
@@ -50,7 +49,7 @@ def _advice(failure: Failure) -> str | None:
         case "system_stopped":
             return _retry(failure)
         case code:
-            return _ADVICE.get(code or "")
+            return _ADVICE.get(code)
 
 
 def _exhausted(details: ExhaustedDetails | None) -> str:

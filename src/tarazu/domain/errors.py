@@ -7,15 +7,15 @@ from msgspec import Meta, Struct
 
 
 class ErrorKind(Struct, frozen=True):
-    """One row of the table. With a `code` it is a domain error; without, its envelope is a plain string."""
+    """One row of the table."""
 
     status: int
-    code: str | None
+    code: str
     message: str
 
 
 class Error(Enum):
-    """The table: the specification's codes first, then the failures that decisions.md gives a plain string."""
+    """The table: the specification's codes first, then those that decisions.md puts beside them."""
 
     STREAMING_NOT_SUPPORTED = ErrorKind(
         400, "streaming_not_supported", "Streaming is not available. Send stream false or leave it out."
@@ -39,7 +39,9 @@ class Error(Enum):
         404, "model_not_found", "There is no such model for this key. Pick one from GET /models."
     )
     INPUT_TOO_LARGE = ErrorKind(
-        413, "input_too_large", "The input is too large. Send at most 24,000 characters in at most 1 MiB."
+        413,
+        "input_too_large",
+        "The input is too large. Send at most 24,000 characters, in at most 512 messages and 1 MiB.",
     )
     MESSAGES_REQUIRED = ErrorKind(
         422, "messages_required", "No valid message. Send messages, or one of prompt, message and input."
@@ -52,16 +54,33 @@ class Error(Enum):
     )
     SYSTEM_STOPPED = ErrorKind(503, "system_stopped", "The service takes no requests now. Retry as Retry-After says.")
 
-    INVALID_REQUEST = ErrorKind(400, None, "The request body is invalid.")
-    NOT_FOUND = ErrorKind(404, None, "There is nothing at this path.")
-    METHOD_NOT_ALLOWED = ErrorKind(405, None, "This path does not take this method. See the Allow header.")
-    REQUEST_TIMEOUT = ErrorKind(408, None, "The request body did not arrive in time.")
-    IDEMPOTENCY_KEY_RUNNING = ErrorKind(409, None, "A request with this Idempotency-Key is still running.")
-    UNSUPPORTED_MEDIA_TYPE = ErrorKind(
-        415, None, "Send the body as Content-Type: application/json, in UTF-8, without Content-Encoding."
+    INVALID_REQUEST = ErrorKind(400, "invalid_request", "The request is not what this address takes.")
+    NOT_FOUND = ErrorKind(
+        404,
+        "not_found",
+        "There is nothing at this path. The address of the API ends with /api/v1: check the base address.",
     )
-    IDEMPOTENCY_KEY_REUSED = ErrorKind(422, None, "This Idempotency-Key was sent before with another body.")
-    INTERNAL = ErrorKind(500, None, "Something went wrong on our side.")
+    METHOD_NOT_ALLOWED = ErrorKind(
+        405, "method_not_allowed", "This path does not take this method. See the Allow header."
+    )
+    REQUEST_TIMEOUT = ErrorKind(408, "request_timeout", "The request body did not arrive in time. Send it at once.")
+    IDEMPOTENCY_CONFLICT = ErrorKind(
+        409, "idempotency_conflict", "A request with this Idempotency-Key is still running. Retry as Retry-After says."
+    )
+    UNSUPPORTED_MEDIA_TYPE = ErrorKind(
+        415,
+        "unsupported_media_type",
+        "Send the body as Content-Type: application/json, in UTF-8, without Content-Encoding.",
+    )
+    IDEMPOTENCY_MISMATCH = ErrorKind(
+        422, "idempotency_mismatch", "This Idempotency-Key was sent before with another body. Send another key."
+    )
+    HEADERS_TOO_LARGE = ErrorKind(
+        431, "headers_too_large", "The head is too large. Send at most 8 KiB in each header, and 32 KiB in all."
+    )
+    INTERNAL_ERROR = ErrorKind(
+        500, "internal_error", "Something went wrong on our side. Tell the operator the X-Request-Id."
+    )
 
 
 class NoDetails(Struct, frozen=True):

@@ -41,7 +41,7 @@ def idempotency_of(key: str, body: bytes) -> Idempotency:
 def answer_from(earlier: Earlier, idempotency: Idempotency) -> Replay | Refusal:
     """Answer a request whose key is taken."""
     if earlier.fingerprint != idempotency.fingerprint:
-        return Refusal(error=Error.IDEMPOTENCY_KEY_REUSED)
+        return Refusal(error=Error.IDEMPOTENCY_MISMATCH)
     if earlier.reply is None:
-        return Refusal(error=Error.IDEMPOTENCY_KEY_RUNNING, retry_after_s=RUNNING_RETRY_AFTER_S)
+        return Refusal(error=Error.IDEMPOTENCY_CONFLICT, retry_after_s=RUNNING_RETRY_AFTER_S)
     return Replay(earlier.reply)

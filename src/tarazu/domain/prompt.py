@@ -3,16 +3,23 @@
 Rows 10 to 13 of the order of checks, and the section Input, of decisions.md.
 """
 
-from typing import Any, Literal, cast
+from collections.abc import Callable
+from itertools import islice
+from typing import Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from tarazu.domain.errors import Error, Refusal
 
 INPUT_CHARACTERS_MAX = 24_000
+MESSAGES_MAX = 512
+ITEMS_MAX = 8_192
+"""Elements of `messages` that are looked at, valid or not."""
 STOP_SEQUENCES_MAX = 4
+STOP_CHARACTERS_MAX = 256
 SEED_MAX = 2**63 - 1
 TOKENS_MAX = 2**31 - 1
 """More than any model writes; a larger `max_tokens` means the same."""
@@ -25,6 +32,9 @@ WHITE_SPACE = (
 NO_MODEL = ""
 """Stands for a `model` that is no string: an id that no model has, so that it is answered like any unknown one."""
 
+_NULL = Raw(b"null")
+
+ValueT = TypeVar("ValueT")
 Role = Literal["system", "user", "assistant"]
 ROLES = ("system", "user", "assistant")
 PROMPT_MEMBERS = ("prompt", "message", "input")
@@ -49,6 +59,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     frequency_penalty: float | None = None
 
 
+_SETTINGS = frozenset({*Settings.__struct_fields__, "max_completion_tokens"})
+_NO_SETTINGS = Settings()
+
+
 class ChatRequest(Struct, frozen=True, kw_only=True):
     """What is asked: `model` as sent (None: the default one), and at least one message."""
 
@@ -57,30 +71,45 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     settings: Settings
 
 
+class _Written(Struct, frozen=True):
+    """A message as it is written: of members that are written twice the last; others are ignored."""
+
+    role: Raw = _NULL
+    content: Raw = _NULL
+
+
 class _InvalidBodyError(Exception):
     """Carries the reason why a body is answered 400."""
+
+
+_members_of = Decoder(dict[str, Raw]).decode
+_items_of = Decoder(list[Raw]).decode
+_written_of = Decoder(_Written).decode
+_role_of: Callable[[Raw], Role] = Decoder(Role).decode
+_text_of = Decoder(str).decode
+_flag = Decoder(bool | None).decode
+_number_of = Decoder(int | float | None).decode
+_stop_of = Decoder(str | list[str] | None).decode
 
 
 def read_chat_request(body: bytes) -> ChatRequest | Refusal:
     """Turn a body of at most 1 MiB into a request, or into the first refusal of rows 10 to 13 that applies."""
     try:
         members = _json_object(body)
-        if _is_stream(members.get("stream")):
+        if "stream" in members and _is_stream(members["stream"]):
             return Refusal(error=Error.STREAMING_NOT_SUPPORTED)
-        settings = _settings(members)
+        settings = _NO_SETTINGS if _SETTINGS.isdisjoint(members) else _settings(members)
     except _InvalidBodyError as error:
         return Refusal(error=Error.INVALID_REQUEST, message=str(error))
-    messages = _messages(members.get("messages")) or _prompt(members)
+    items = _items(members)
+    messages = _messages(items) or _prompt(members)
     if not messages:
         return Refusal(error=Error.MESSAGES_REQUIRED)
+    if len(messages) > MESSAGES_MAX or len(items) > ITEMS_MAX:
+        return Refusal(error=Error.INPUT_TOO_LARGE)
     if sum(len(message.content) for message in messages) > INPUT_CHARACTERS_MAX:
         return Refusal(error=Error.INPUT_TOO_LARGE)
-    model = members.get("model")
-    return ChatRequest(
-        model=model if model is None or isinstance(model, str) else NO_MODEL,
-        messages=messages,
-        settings=settings,
-    )
+    return ChatRequest(model=_model(members), messages=messages, settings=settings)
 
 
 def capped(request: ChatRequest, max_output_tokens: int | None) -> ChatRequest:
@@ -96,50 +125,71 @@ def estimate_tokens(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
-def _json_object(body: bytes) -> dict[str, Any]:
+def _json_object(body: bytes) -> dict[str, Raw]:
+    """Take the members of the body apart, and leave each as it is written: what is ignored is never made."""
     try:
-        members = msgspec.json.decode(body)
+        body.decode()  # what is left as it is written is not looked at so closely
+        return _members_of(body)
+    except msgspec.ValidationError:
+        raise _InvalidBodyError("The body must be a JSON object.") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # The decoder's own words may quote the body; the nesting it takes is bounded by the interpreter's stack.
         raise _InvalidBodyError("The body is not valid JSON in UTF-8.") from None
-    if not isinstance(members, dict):
-        raise _InvalidBodyError("The body must be a JSON object.")
-    return members
 
 
-def _is_stream(stream: object) -> bool:
-    if stream is None or isinstance(stream, bool):
-        return bool(stream)
-    raise _InvalidBodyError("stream must be true or false.")
+def _is_stream(member: Raw) -> bool:
+    stream = _read(_flag, member, "stream must be true or false.")
+    return bool(stream)
 
 
-def _messages(items: object) -> tuple[Message, ...]:
-    """Keep the valid ones, in order; the others are dropped without an error."""
-    if not isinstance(items, list):
-        return ()
-    return tuple(message for message in map(_message, items) if message is not None)
+def _items(members: dict[str, Raw]) -> list[Raw]:
+    """Take the array of messages apart; anything but an array counts as absent."""
+    try:
+        return _items_of(members["messages"]) if "messages" in members else []
+    except msgspec.ValidationError:
+        return []
 
 
-def _message(item: object) -> Message | None:
-    if not isinstance(item, dict):
-        return None
-    role, content = item.get("role"), item.get("content")
-    if role not in ROLES or not isinstance(content, str):
+def _messages(items: list[Raw]) -> tuple[Message, ...]:
+    """Keep the valid ones, in order; the others are dropped without an error. Of too many, enough to tell."""
+    found = (message for item in islice(items, ITEMS_MAX) if (message := _message(item)) is not None)
+    return tuple(islice(found, MESSAGES_MAX + 1))
+
+
+def _message(item: Raw) -> Message | None:
+    try:
+        written = _written_of(item)
+        role, content = _role_of(written.role), _text_of(written.content)
+    except msgspec.ValidationError:
         return None
     trimmed = content.strip(WHITE_SPACE)
-    return Message(cast("Role", role), trimmed) if trimmed else None
+    return Message(role, trimmed) if trimmed else None
 
 
-def _prompt(members: dict[str, Any]) -> tuple[Message, ...]:
+def _prompt(members: dict[str, Raw]) -> tuple[Message, ...]:
     """Take the first of prompt, message and input that is a string and not blank."""
     for name in PROMPT_MEMBERS:
-        content = members.get(name)
-        if isinstance(content, str) and (trimmed := content.strip(WHITE_SPACE)):
+        if name in members and (trimmed := (_text_or_none(members[name]) or "").strip(WHITE_SPACE)):
             return (Message("user", trimmed),)
     return ()
 
 
-def _settings(members: dict[str, Any]) -> Settings:
+def _model(members: dict[str, Raw]) -> str | None:
+    """Tell the model that is asked for; None where there is no such member, or it is null."""
+    if "model" not in members or members["model"] == _NULL:
+        return None
+    model = _text_or_none(members["model"])
+    return NO_MODEL if model is None else model
+
+
+def _text_or_none(member: Raw) -> str | None:
+    try:
+        return _text_of(member)
+    except msgspec.ValidationError:
+        return None
+
+
+def _settings(members: dict[str, Raw]) -> Settings:
     max_tokens = _tokens(members, "max_tokens")
     max_completion_tokens = _tokens(members, "max_completion_tokens")
     return Settings(
@@ -153,50 +203,54 @@ def _settings(members: dict[str, Any]) -> Settings:
     )
 
 
-def _number(members: dict[str, Any], name: str, least: float, most: float) -> float | None:
-    value = members.get(name)
-    if value is None or (_is_number(value) and least <= value <= most):
+def _number(members: dict[str, Raw], name: str, least: float, most: float) -> float | None:
+    fault = f"{name} must be a number from {least} to {most}."
+    value = _read(_number_of, members.get(name), fault)
+    if value is None or least <= value <= most:
         return value
-    raise _InvalidBodyError(f"{name} must be a number from {least} to {most}.")
+    raise _InvalidBodyError(fault)
 
 
-def _tokens(members: dict[str, Any], name: str) -> int | None:
-    value = members.get(name)
+def _tokens(members: dict[str, Raw], name: str) -> int | None:
+    fault = f"{name} must be an integer of at least 1."
+    value = _read(_number_of, members.get(name), fault)
     if value is None:
         return None
     if _is_integer(value) and value >= 1:
         return min(int(value), TOKENS_MAX)
-    raise _InvalidBodyError(f"{name} must be an integer of at least 1.")
+    raise _InvalidBodyError(fault)
 
 
-def _seed(members: dict[str, Any]) -> int | None:
-    value = members.get("seed")
+def _seed(members: dict[str, Raw]) -> int | None:
+    fault = f"seed must be an integer from {-SEED_MAX} to {SEED_MAX}."
+    value = _read(_number_of, members.get("seed"), fault)
     if value is None:
         return None
     if _is_integer(value) and -SEED_MAX <= value <= SEED_MAX:
         return int(value)
-    raise _InvalidBodyError(f"seed must be an integer from {-SEED_MAX} to {SEED_MAX}.")
+    raise _InvalidBodyError(fault)
 
 
-def _stop(members: dict[str, Any]) -> tuple[str, ...] | None:
+def _stop(members: dict[str, Raw]) -> tuple[str, ...] | None:
     """Take a string or up to four; an empty string can stop nothing and is left out."""
-    value = members.get("stop")
+    fault = f"stop must be a string or up to {STOP_SEQUENCES_MAX}, of at most {STOP_CHARACTERS_MAX} characters each."
+    value = _read(_stop_of, members.get("stop"), fault)
     sequences = [value] if isinstance(value, str) else value
     if sequences is None:
         return None
-    if (
-        not isinstance(sequences, list)
-        or len(sequences) > STOP_SEQUENCES_MAX
-        or not all(isinstance(sequence, str) for sequence in sequences)
-    ):
-        raise _InvalidBodyError(f"stop must be a string or up to {STOP_SEQUENCES_MAX} strings.")
+    if len(sequences) > STOP_SEQUENCES_MAX or any(len(sequence) > STOP_CHARACTERS_MAX for sequence in sequences):
+        raise _InvalidBodyError(fault)
     return tuple(sequence for sequence in sequences if sequence) or None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _read(decode: Callable[[Raw], ValueT | None], member: Raw | None, fault: str) -> ValueT | None:
+    """Read a member of a type; None where it is null or not there."""
+    try:
+        return None if member is None else decode(member)
+    except msgspec.ValidationError:
+        raise _InvalidBodyError(fault) from None
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: float) -> bool:
     """Tell whether it is an integer; 5.0 is one, as in JSON Schema."""
-    return _is_number(value) and value == value // 1
+    return value == value // 1

@@ -37,6 +37,8 @@ from tarazu.service.worker import become_worker, signals_held
 APPLICATION_MODULE = "tarazu.application"
 HEADERS_TIMEOUT_S = 10
 """For the head of a request, as for its body."""
+CONNECTION_BUFFER_BYTES = 32 * 1024
+"""Read ahead of a connection: a longer head than the application takes is refused without it."""
 GRACE_S = 10
 """Beyond the longest time-out of a request: after that, a worker that has been told to stop is killed."""
 TELL_AGAIN_S = 1.0
@@ -135,7 +137,9 @@ class _Granian(MPServer):
             loop=Loops.uvloop,  # named, so that an installation without it does not serve by another one in silence
             workers=configuration.server.workers,
             http=HTTPModes.http1,  # to tell HTTP/2 apart granian would wait for its first bytes without a time-out
-            http1_settings=HTTP1Settings(header_read_timeout=HEADERS_TIMEOUT_S * 1_000),
+            http1_settings=HTTP1Settings(
+                header_read_timeout=HEADERS_TIMEOUT_S * 1_000, max_buffer_size=CONNECTION_BUFFER_BYTES
+            ),
             websockets=False,
             backlog=BACKLOG,
             backpressure=connections,

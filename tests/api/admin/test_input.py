@@ -11,7 +11,7 @@ from tarazu.api.admin.routes import ROUTES
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.service.checks import EXPIRY_S_MAX, LIMIT_PER_MINUTE_MAX
 from tests.support.admin import NOBODY, AdminClient, path_of
-from tests.support.envelopes import assert_domain_error, assert_plain_error
+from tests.support.envelopes import assert_domain_error, assert_own_error
 from tests.support.service import Answer
 
 WITH_A_BODY = [pytest.param(route, id=route.operation_id) for route in ROUTES if route.body is not None]
@@ -106,8 +106,8 @@ def test_a_body_of_another_kind(admin: AdminClient, route: Route) -> None:
         {"Content_Type": "application/json; charset=latin-1"},
         {"Content_Encoding": "gzip"},
     ):
-        assert_plain_error(admin.ask(route.method, path, b"{}", **headers), 415)
-    assert_plain_error(admin.ask(route.method, path, b" " * (1024 * 1024 + 1)), 413)
+        assert_own_error(admin.ask(route.method, path, b"{}", **headers), 415)
+    assert_domain_error(admin.ask(route.method, path, b" " * (1024 * 1024 + 1)), 413, "input_too_large")
 
 
 @pytest.mark.parametrize(

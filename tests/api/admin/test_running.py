@@ -9,7 +9,7 @@ from tarazu.store.trail import Via
 from tests.support.admin import AdminClient, admin_client, intake_as_before
 from tests.support.answers import look
 from tests.support.at_once import at_once
-from tests.support.envelopes import assert_domain_error, assert_plain_error
+from tests.support.envelopes import assert_domain_error, assert_own_error
 from tests.support.processes import books_being_written, books_out_of_reach
 from tests.support.service import BACKEND_KEY, RunningService
 
@@ -130,14 +130,14 @@ def test_the_contract_needs_no_token(service: RunningService) -> None:
 @pytest.mark.parametrize("path", ["", "/", "/nothing", "/intake/", "/intake%0A", "/Intake", "/accounts/acc_1/nothing"])
 def test_a_path_that_there_is_not(admin: AdminClient, path: str) -> None:
     """Paths are matched to the last character."""
-    assert_plain_error(admin.ask("GET", path), 404)
+    assert_own_error(admin.ask("GET", path), 404)
 
 
 def test_a_method_that_a_path_does_not_take(admin: AdminClient) -> None:
     """405, with all methods that it does take."""
     for path, methods in {"/accounts": {"GET", "HEAD", "POST"}, "/intake": {"GET", "HEAD", "PUT"}}.items():
         answer = admin.ask("DELETE", path)
-        assert_plain_error(answer, 405)
+        assert_own_error(answer, 405)
         assert set(answer.headers["allow"].split(", ")) == methods
 
 

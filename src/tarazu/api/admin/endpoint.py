@@ -16,6 +16,7 @@ from tarazu.api.admin.routes import ROUTES
 from tarazu.api.authorization import bearer_text
 from tarazu.api.body import BodyReader
 from tarazu.api.envelope import json_response, refusal_response
+from tarazu.api.head import head_of
 from tarazu.api.routing import ExactRoute
 from tarazu.domain.admin_tokens import AdminToken, Scope
 
@@ -64,7 +65,7 @@ class AdminEndpoint:
             AdminRefusedError: no good token, or one that does not have the scope.
             BooksUnavailableError: the books cannot be read.
         """
-        token = bearer_text(request.headers.raw)
+        token = bearer_text(head_of(request.scope))
         if token == "":
             raise refused(AdminError.MISSING_TOKEN)
         caller = None

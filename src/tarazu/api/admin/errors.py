@@ -9,7 +9,7 @@ from tarazu.domain.errors import Error, ErrorKind, NoDetails
 
 
 class AdminError(Enum):
-    """The table. What every HTTP service may say has a plain string, as in the public API."""
+    """The table. What every HTTP service may say is said as in the public API."""
 
     INVALID_REQUEST = ErrorKind(400, "invalid_request", "The request is not what this operation takes.")
     MISSING_TOKEN = ErrorKind(
@@ -28,9 +28,10 @@ class AdminError(Enum):
     NOT_FOUND = Error.NOT_FOUND.value
     METHOD_NOT_ALLOWED = Error.METHOD_NOT_ALLOWED.value
     REQUEST_TIMEOUT = Error.REQUEST_TIMEOUT.value
-    BODY_TOO_LARGE = ErrorKind(413, None, "The body is too large. Send at most 1 MiB.")
+    INPUT_TOO_LARGE = ErrorKind(413, "input_too_large", "The body is too large. Send at most 1 MiB.")
     UNSUPPORTED_MEDIA_TYPE = Error.UNSUPPORTED_MEDIA_TYPE.value
-    INTERNAL = Error.INTERNAL.value
+    HEADERS_TOO_LARGE = Error.HEADERS_TOO_LARGE.value
+    INTERNAL_ERROR = Error.INTERNAL_ERROR.value
 
 
 class MemberDetails(Struct, frozen=True):

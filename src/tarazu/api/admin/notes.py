@@ -80,10 +80,11 @@ NOTES = {
     AdminError.NOT_FOUND: PUBLIC_NOTES[Error.NOT_FOUND],
     AdminError.METHOD_NOT_ALLOWED: PUBLIC_NOTES[Error.METHOD_NOT_ALLOWED],
     AdminError.REQUEST_TIMEOUT: PUBLIC_NOTES[Error.REQUEST_TIMEOUT],
-    AdminError.BODY_TOO_LARGE: ErrorNote(
+    AdminError.INPUT_TOO_LARGE: ErrorNote(
         cause="The body has more than 1 MiB.",
         remedy="Send less at once.",
     ),
     AdminError.UNSUPPORTED_MEDIA_TYPE: PUBLIC_NOTES[Error.UNSUPPORTED_MEDIA_TYPE],
-    AdminError.INTERNAL: PUBLIC_NOTES[Error.INTERNAL],
+    AdminError.HEADERS_TOO_LARGE: PUBLIC_NOTES[Error.HEADERS_TOO_LARGE],
+    AdminError.INTERNAL_ERROR: PUBLIC_NOTES[Error.INTERNAL_ERROR],
 }

@@ -42,7 +42,7 @@ from tarazu.api.contract.structure import (
 from tarazu.api.contract.texts import text
 from tarazu.api.docs_page import page_of
 from tarazu.api.envelope import JSON
-from tarazu.api.objects import DomainErrorEnvelope, PlainErrorEnvelope
+from tarazu.api.objects import DomainErrorEnvelope
 from tarazu.api.openapi import DOCUMENTS_KEPT
 from tarazu.domain.admin_tokens import Scope
 from tarazu.service.checks import HISTORY_LENGTH_MAX
@@ -68,7 +68,7 @@ EVERYWHERE = (
     AdminError.UNAVAILABLE,
 )
 """What every operation can answer."""
-WITH_A_BODY = (AdminError.BODY_TOO_LARGE, AdminError.REQUEST_TIMEOUT, AdminError.UNSUPPORTED_MEDIA_TYPE)
+WITH_A_BODY = (AdminError.INPUT_TOO_LARGE, AdminError.REQUEST_TIMEOUT, AdminError.UNSUPPORTED_MEDIA_TYPE)
 UNROUTED = {name: AdminError[error.name] for name, error in UNROUTED_ERRORS.items()}
 PATH_PARAMETERS = {
     "account_id": ("The account's `id`.", "acc_9Kx2QwErTyUiOp"),
@@ -81,7 +81,7 @@ QUERY_EXAMPLES = {
     "account_id": "acc_9Kx2QwErTyUiOp",
 }
 
-_ERROR_OBJECTS = (DomainErrorEnvelope, PlainErrorEnvelope, MemberDetails, ScopeDetails)
+_ERROR_OBJECTS = (DomainErrorEnvelope, MemberDetails, ScopeDetails)
 
 
 def admin_document(base_url: str = ADMIN_API_PATH) -> OpenApi:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from tarazu.api.admin.errors import AdminError, AdminRefusal, AdminRefusedError, MemberDetails, refused
 from tarazu.api.body import BROKEN_OFF, BodyReader
+from tarazu.api.head import head_of
 from tarazu.domain.errors import Error, Refusal
 
 ID_PARAMETERS = ("account_id", "before")
@@ -24,7 +25,7 @@ _OF_VALUES = ("Invalid enum value", "Integer value out of range", "Number out of
 """What the decoder says when the type is right and the value is not."""
 _ERRORS_OF_BODIES = {
     Error.UNSUPPORTED_MEDIA_TYPE: AdminError.UNSUPPORTED_MEDIA_TYPE,
-    Error.INPUT_TOO_LARGE: AdminError.BODY_TOO_LARGE,
+    Error.INPUT_TOO_LARGE: AdminError.INPUT_TOO_LARGE,
     Error.REQUEST_TIMEOUT: AdminError.REQUEST_TIMEOUT,
     Error.SYSTEM_STOPPED: AdminError.UNAVAILABLE,
 }
@@ -69,7 +70,7 @@ async def read_body(request: Request, bodies: BodyReader, kind: type[Kind]) -> K
     Raises:
         AdminRefusedError: it is no JSON object, or has a member that is unknown or of the wrong type.
     """
-    body = await bodies.read(request.headers.raw, request.receive)
+    body = await bodies.read(head_of(request.scope), request.receive)
     if isinstance(body, Refusal):
         raise AdminRefusedError(_refusal_of_body(body))
     try:

@@ -9,9 +9,11 @@ from tarazu.api.contract.schemas import reference
 from tarazu.api.contract.structure import Schema
 from tarazu.domain.prompt import (
     INPUT_CHARACTERS_MAX,
+    MESSAGES_MAX,
     PROMPT_MEMBERS,
     ROLES,
     SEED_MAX,
+    STOP_CHARACTERS_MAX,
     STOP_SEQUENCES_MAX,
     WHITE_SPACE,
 )
@@ -83,7 +85,7 @@ def _input_members() -> dict[str, Schema]:
             "description": (
                 f"The conversation, in order. Wins over `prompt` when it holds a valid {CHAT_MESSAGE}; elements that "
                 "are not valid are dropped, and anything but an array counts as absent. All contents together may "
-                f"hold {INPUT_CHARACTERS_MAX:,} characters."
+                f"hold {INPUT_CHARACTERS_MAX:,} characters, in at most {MESSAGES_MAX:,} messages."
             ),
         },
         "prompt": {
@@ -122,7 +124,8 @@ def _settings() -> dict[str, Schema]:
         "stop": {
             "description": f"Text that ends the reply where it appears, or up to {STOP_SEQUENCES_MAX} of them.",
             "type": ["string", "array", "null"],
-            "items": {"type": "string"},
+            "items": {"type": "string", "maxLength": STOP_CHARACTERS_MAX},
+            "maxLength": STOP_CHARACTERS_MAX,
             "maxItems": STOP_SEQUENCES_MAX,
         },
         "seed": {

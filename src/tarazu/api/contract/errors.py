@@ -12,9 +12,9 @@ from tarazu.api.contract.headers import headers_of
 from tarazu.api.contract.schemas import reference
 from tarazu.api.contract.structure import Example, MediaType, Reference, Response, Schema
 from tarazu.api.envelope import JSON, AnyRefusal, error_body, kind_body
-from tarazu.api.objects import DomainErrorEnvelope, PlainErrorEnvelope
+from tarazu.api.objects import DomainErrorEnvelope
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
-from tarazu.domain.prompt import INPUT_CHARACTERS_MAX, read_chat_request
+from tarazu.domain.prompt import INPUT_CHARACTERS_MAX, MESSAGES_MAX, read_chat_request
 
 
 class ErrorNote(Struct, frozen=True, kw_only=True):
@@ -76,7 +76,10 @@ NOTES = {
         remedy="Pick a model from GET /models.",
     ),
     Error.INPUT_TOO_LARGE: ErrorNote(
-        cause=f"All contents together hold more than {INPUT_CHARACTERS_MAX:,} characters, or the body more than 1 MiB.",
+        cause=(
+            f"All contents together hold more than {INPUT_CHARACTERS_MAX:,} characters, there are more than "
+            f"{MESSAGES_MAX:,} messages, or the body has more than 1 MiB."
+        ),
         remedy="Shorten the history or the input.",
         refusals={"input_too_large": _refused(b'{"prompt": "' + b"x" * (INPUT_CHARACTERS_MAX + 1) + b'"}')},
     ),
@@ -105,7 +108,7 @@ NOTES = {
         remedy="Retry as Retry-After says.",
     ),
     Error.INVALID_REQUEST: ErrorNote(
-        cause="The body is not a JSON object in UTF-8, or a member that must be valid is not.",
+        cause="The body is not a JSON object in UTF-8, a member that must be valid is not, or a header is not.",
         remedy="Correct what the text names.",
         refusals={
             "body_cut_short": _refused(b'{"prompt": "Hello'),
@@ -126,7 +129,7 @@ NOTES = {
         cause="The body did not arrive in time.",
         remedy="Send the whole body at once.",
     ),
-    Error.IDEMPOTENCY_KEY_RUNNING: ErrorNote(
+    Error.IDEMPOTENCY_CONFLICT: ErrorNote(
         cause="A request of the account with this Idempotency-Key is still running.",
         remedy="Retry as Retry-After says, to get its reply.",
     ),
@@ -134,11 +137,15 @@ NOTES = {
         cause="The body is not declared as JSON in UTF-8, or it is compressed.",
         remedy="Send `Content-Type: application/json` and no Content-Encoding.",
     ),
-    Error.IDEMPOTENCY_KEY_REUSED: ErrorNote(
+    Error.IDEMPOTENCY_MISMATCH: ErrorNote(
         cause="The account has sent this Idempotency-Key with another body within 24 hours.",
         remedy="Send another key with another request, and the same body with the same key.",
     ),
-    Error.INTERNAL: ErrorNote(
+    Error.HEADERS_TOO_LARGE: ErrorNote(
+        cause="A header holds more than 8 KiB, or the head of the request more than 32 KiB.",
+        remedy="Send smaller headers, and text in the body.",
+    ),
+    Error.INTERNAL_ERROR: ErrorNote(
         cause="The service has a fault.",
         remedy="Tell the operator the X-Request-Id.",
     ),
@@ -160,7 +167,7 @@ def responses_to(
             by_status.setdefault(error.value.status, []).append(error)
     return {
         str(status): Response(
-            description="\n".join(f"{_label(error)}: {notes[error].cause}" for error in of_status),
+            description="\n".join(f"`{error.value.code}`: {notes[error].cause}" for error in of_status),
             headers=headers(status),
             content={JSON: MediaType(_one_of(of_status, notes), _examples(of_status, notes))},
         )
@@ -171,7 +178,8 @@ def responses_to(
 def errors_table(notes: Notes[Kind]) -> str:
     """Write the reference as a table in CommonMark."""
     rows = [
-        f"| {error.value.status} | {_label(error)} | {note.cause} | {note.remedy} |" for error, note in notes.items()
+        f"| {error.value.status} | `{error.value.code}` | {note.cause} | {note.remedy} |"
+        for error, note in notes.items()
     ]
     return "\n".join(["| Status | `error.code` | Cause | Remedy |", "|---|---|---|---|", *rows])
 
@@ -182,18 +190,12 @@ def body_example(error: Kind, notes: Notes[Kind], name: str | None = None) -> st
     return msgspec.json.format(msgspec.json.encode(body), indent=2).decode()
 
 
-def _label(error: Enum) -> str:
-    return "plain text" if error.value.code is None else f"`{error.value.code}`"
-
-
 def _one_of(errors: list[Kind], notes: Notes[Kind]) -> Schema:
     schemas = [_schema(error, notes[error].details) for error in errors]
     return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
 
 
 def _schema(error: Enum, details: type[Struct] | None) -> Schema:
-    if error.value.code is None:
-        return reference(PlainErrorEnvelope.__name__)
     members: dict[str, Schema] = {"code": {"const": error.value.code}}
     if details is not None:
         members["details"] = reference(details.__name__)
@@ -203,7 +205,7 @@ def _schema(error: Enum, details: type[Struct] | None) -> Schema:
 
 def _examples(errors: list[Kind], notes: Notes[Kind]) -> dict[str, Example]:
     return {
-        name: Example(error.value.code or name.replace("_", " ").capitalize(), msgspec.to_builtins(body))
+        name: Example(name.replace("_", " ").capitalize(), msgspec.to_builtins(body))
         for error in errors
         for name, body in _bodies(error, notes[error]).items()
     }

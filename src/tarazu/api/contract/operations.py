@@ -34,8 +34,8 @@ CHAT_ERRORS = (
     Error.UNSUPPORTED_MEDIA_TYPE,
     Error.REQUEST_TIMEOUT,
     Error.INVALID_REQUEST,
-    Error.IDEMPOTENCY_KEY_RUNNING,
-    Error.IDEMPOTENCY_KEY_REUSED,
+    Error.IDEMPOTENCY_CONFLICT,
+    Error.IDEMPOTENCY_MISMATCH,
     Error.STREAMING_NOT_SUPPORTED,
     Error.MESSAGES_REQUIRED,
     Error.INPUT_TOO_LARGE,
@@ -47,7 +47,8 @@ CHAT_ERRORS = (
 UNROUTED_ERRORS = {
     "NotFound": Error.NOT_FOUND,
     "MethodNotAllowed": Error.METHOD_NOT_ALLOWED,
-    "InternalError": Error.INTERNAL,
+    "HeadersTooLarge": Error.HEADERS_TOO_LARGE,
+    "InternalError": Error.INTERNAL_ERROR,
 }
 """What is answered outside of all operations, by the name of its response in the components."""
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from tarazu.api.contract.structure import Schema
-from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, PlainErrorEnvelope, UsageObject
+from tarazu.api.objects import ChatCompletion, DomainErrorEnvelope, ModelList, UsageObject
 from tarazu.domain.errors import ExhaustedDetails, RateLimitDetails
 
 ANSWERS = (
@@ -13,7 +13,6 @@ ANSWERS = (
     ModelList,
     UsageObject,
     DomainErrorEnvelope,
-    PlainErrorEnvelope,
     ExhaustedDetails,
     RateLimitDetails,
 )
