@@ -4,12 +4,14 @@ import re
 
 CONTENT_TYPE_BYTES_MAX = 256
 
-_OWS = rb"[ \t]*"
-_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_QUOTED = rb'"(?:[^"\\]|\\.)*"'
-_CHARSET = rb'charset=(?:utf-?8|"utf-?8")(?=[ \t]*(?:;|$))'
+# Each repetition keeps what it has taken (`*+`, `++`): white space could else be shared out in a great many ways, and
+# all would be tried.
+_OWS = rb"[ \t]*+"
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_QUOTED = rb'"(?:[^"\\]|\\.)*+"'
+_CHARSET = rb'charset=(?:utf-?8|"utf-?8")(?=[ \t]*+(?:;|$))'
 _OTHER = rb"(?!charset[*=])" + _TOKEN + rb"=(?:" + _TOKEN + rb"|" + _QUOTED + rb")"
-_PARAMETERS = rb"(?:" + _OWS + rb";" + _OWS + rb"(?:" + _CHARSET + rb"|" + _OTHER + rb")?)*" + _OWS
+_PARAMETERS = rb"(?:" + _OWS + rb";" + _OWS + rb"(?:" + _CHARSET + rb"|" + _OTHER + rb")?+)*+" + _OWS
 
 JSON = b"application/json"
 FORM = b"application/x-www-form-urlencoded"

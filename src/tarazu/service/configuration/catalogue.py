@@ -19,7 +19,7 @@ PLAN_NAME_CHARACTERS_MAX = 64
 OWN_PROVIDER = "tarazu"
 """The provider of a model whose id names none before a slash."""
 
-_MODEL_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9:._-]*(?:/[A-Za-z0-9_][A-Za-z0-9:._-]*)*", re.ASCII)
+_MODEL_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9:._-]*+(?:/[A-Za-z0-9_][A-Za-z0-9:._-]*+)*+", re.ASCII)
 _PLAN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 _CAPABILITIES = tuple(name for name in Capabilities.__struct_fields__ if name != "streaming")
 

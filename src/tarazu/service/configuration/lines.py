@@ -6,10 +6,10 @@ import tomllib
 KeyPath = tuple[str | int, ...]
 """The way to a setting: names, and places (from 0) in lists of tables."""
 
-_NAME = r"""(?: "(?:\\.|[^"\\\n])*" | '[^'\n]*' | [A-Za-z0-9_-]+ )"""
+_NAME = r"""(?: "(?:\\.|[^"\\\n])*+" | '[^'\n]*+' | [A-Za-z0-9_-]++ )"""
 # Possessive, since no part of a comment may be given back to be read as a key.
 _STATEMENT = re.compile(
-    rf"\s*+ (?:\#[^\n]*+\s*+)*+ (?P<brackets>\[{{0,2}}) [ \t]* (?P<key>{_NAME} (?:[ \t]*\.[ \t]*{_NAME})*)",
+    rf"\s*+ (?:\#[^\n]*+\s*+)*+ (?P<brackets>\[{{0,2}}) [ \t]*+ (?P<key>{_NAME} (?:[ \t]*+\.[ \t]*+{_NAME})*+)",
     re.VERBOSE,
 )
 _REST = re.compile(
