@@ -136,17 +136,21 @@ def _connect(_dialect: object, _record: object, arguments: list[Any], options: d
     except psycopg.ProgrammingError as error:  # a parameter that psycopg itself does not take
         raise BooksUnavailableError(f"The URL of the database: {' '.join(str(error).split())}.") from None
     try:
-        encoding = connection.info.parameter_status("server_encoding")
-        if encoding != ENCODING:
-            raise BooksUnavailableError(
-                f"The database's encoding is {encoding}, which cannot hold every text. "
-                f"Make one with ENCODING '{ENCODING}', as docs/postgresql.md shows, and move the books there."
-            )
+        _require_encoding(connection)
         begin_session(connection, SETTINGS, partial(_connect_briefly, arguments, options))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _require_encoding(connection: _Connection) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != ENCODING:
+        raise BooksUnavailableError(
+            f"The database's encoding is {encoding}, which cannot hold every text. "
+            f"Make one with ENCODING '{ENCODING}', as docs/postgresql.md shows, and move the books there."
+        )
 
 
 def _connect_briefly(arguments: list[Any], options: dict[str, Any]) -> _Connection:
