@@ -27,6 +27,7 @@ from tarazu.domain.errors import Error
 from tarazu.panel import forms
 from tarazu.service import (
     back_office,
+    books,
     broadcast,
     completion,
     crowds,
@@ -223,6 +224,7 @@ FIGURES = {
         f"the newest are cut off within {crowds.LOOK_S:g} s |",
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
         f"callers, backends, and {listening.OPEN_FILES_KEPT} for the rest |",
+        f"at the start of `tarazu serve` | {books.AWAY_S} s, tried every {books.AWAY_PAUSE_S:g} s |",
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",

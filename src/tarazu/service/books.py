@@ -1,10 +1,19 @@
 """Open the books that the configuration names, at the revision this release works with."""
 
+import time
+
+import structlog
 from sqlalchemy import Engine
 
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine
 from tarazu.store.revision import HEAD, current_revision, no_books, refuse_newer
+
+AWAY_S = 60
+"""How long a service that starts waits for PostgreSQL."""
+AWAY_PAUSE_S = 0.5
+
+log = structlog.get_logger()
 
 
 def open_books(database_url: str) -> Engine:
@@ -25,7 +34,8 @@ def open_books(database_url: str) -> Engine:
 def make_books(database_url: str) -> None:
     """See that there are books at this release's revision. PostgreSQL's are made by `tarazu db upgrade` alone.
 
-    Several machines may work on those, and whoever migrates them decides when.
+    Several machines may work on those, and whoever migrates them decides when. A server that is away, as when a machine
+    starts, is waited for.
 
     Raises:
         BooksUnavailableError: they cannot be reached, used or migrated.
@@ -33,6 +43,7 @@ def make_books(database_url: str) -> None:
     engine = open_engine(database_url)
     try:
         if engine.dialect.name == "postgresql":
+            _await_server(database_url)
             _require_head(engine)
         elif current_revision(engine) != HEAD:
             from tarazu.store.migrate import upgrade  # noqa: PLC0415 - half a second that most starts do without
@@ -40,6 +51,19 @@ def make_books(database_url: str) -> None:
             upgrade(engine)
     finally:
         engine.dispose()
+
+
+def _await_server(database_url: str) -> None:
+    """Wait for a PostgreSQL server that is away, for AWAY_S. What else is wrong with it is told where it is used."""
+    from tarazu.store.postgresql import is_away  # noqa: PLC0415 - a driver that SQLite does without
+
+    until_s = time.monotonic() + AWAY_S
+    is_told = False
+    while is_away(database_url) and time.monotonic() < until_s:
+        if not is_told:
+            log.warning("database_awaited", at_most_s=AWAY_S)
+            is_told = True
+        time.sleep(AWAY_PAUSE_S)
 
 
 def _require_head(engine: Engine) -> None:

@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 import psycopg
 import psycopg.errors
 import psycopg.sql
+from psycopg import pq
 from psycopg.abc import PQGen
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import QueuePool
 
@@ -76,12 +78,8 @@ def postgresql_engine(url: str) -> Engine:
     Raises:
         BooksUnavailableError: libpq does not take the URL.
     """
-    try:
-        parameters = postgresql_parameters(url)
-    except ValueError as error:
-        raise BooksUnavailableError(f"The URL of the database: {error}.") from None
     engine = create_engine(
-        sqlalchemy_url(parameters),
+        sqlalchemy_url(_parameters(url)),
         poolclass=QueuePool,
         pool_size=CONNECTIONS_MAX,
         max_overflow=0,
@@ -102,12 +100,29 @@ def postgresql_engine(url: str) -> Engine:
     return engine
 
 
+def is_away(url: str) -> bool:
+    """Tell whether the server cannot be reached, or lets nobody in yet. Role, password and database are not looked at.
+
+    Raises:
+        BooksUnavailableError: libpq does not take the URL.
+    """
+    parameters = {"connect_timeout": str(CONNECT_TIMEOUT_S), **_parameters(url)}
+    return pq.PGconn.ping(make_conninfo("", **parameters).encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}
+
+
 def allow_long_statements(connection: Connection) -> None:
     """Let this connection's statements read for long."""
     with connection.begin():
         connection.exec_driver_sql(f"SET statement_timeout = {LONG_STATEMENT_TIMEOUT_MS}")
         connection.exec_driver_sql(f"SET work_mem = {LONG_STATEMENT_MEMORY_KIB}")
     connection.connection.dbapi_connection.statement_timeout_ms = LONG_STATEMENT_TIMEOUT_MS  # type: ignore[union-attr]  # is ours
+
+
+def _parameters(url: str) -> dict[str, str]:
+    try:
+        return postgresql_parameters(url)
+    except ValueError as error:
+        raise BooksUnavailableError(f"The URL of the database: {error}.") from None
 
 
 class _Connection(psycopg.Connection[Any]):

@@ -1,0 +1,47 @@
+"""PostgreSQL that is away when the service starts is waited for; what waiting does not mend is told at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+from structlog.testing import capture_logs
+
+from tarazu.service.books import make_books
+from tarazu.store.availability import BooksUnavailableError
+from tests.support.at_once import wait_until
+from tests.support.patience import PATIENCE_S
+from tests.support.stores import PostgresqlStore, restartable_server
+
+
+@pytest.mark.postgresql
+def test_a_server_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+    """With one line in the log; the start goes on when it is there."""
+    with restartable_server(tmp_path, in_memory=True) as server:
+        url = PostgresqlStore(server.url).new_books(tmp_path)
+        server.crash()
+        with capture_logs() as logged, ThreadPoolExecutor(1) as thread:
+            made = thread.submit(make_books, url)
+            wait_until(lambda: bool(logged))
+            server.start()
+            made.result(PATIENCE_S)
+    assert [line["event"] for line in logged] == ["database_awaited"]
+
+
+def test_a_server_that_stays_away_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a bounded time, with the reason."""
+    monkeypatch.setattr("tarazu.service.books.AWAY_S", 0.1)
+    with capture_logs() as logged, pytest.raises(BooksUnavailableError, match="The database failed: connection"):
+        make_books(f"postgresql://tarazu@/tarazu?host={tmp_path}")
+    assert len(logged) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"database": "not_there"}, {"username": "nobody_here"}])
+def test_what_waiting_does_not_mend_is_told_at_once(
+    postgresql_store: PostgresqlStore, tmp_path: Path, wrong: dict[str, str]
+) -> None:
+    """A database or a role that the server does not know: it answers, so it is there."""
+    url = make_url(postgresql_store.nothing(tmp_path)).set(**wrong).render_as_string(hide_password=False)  # type: ignore[arg-type]  # a name
+    with capture_logs() as logged, pytest.raises(BooksUnavailableError, match=next(iter(wrong.values()))):
+        make_books(url)
+    assert logged == []
