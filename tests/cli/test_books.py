@@ -1,12 +1,19 @@
 """Commands and the books: which make them, and what the others say of books that are not there, or not theirs."""
 
+import os
+import shlex
+import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pysqlite3.dbapi2
 import pytest
+from structlog.testing import capture_logs
 
+from tarazu.service.books import make_books, open_books
+from tarazu.store.engine import transaction
 from tarazu.store.revision import HEAD
 from tests.cli.commands import Commands
 from tests.cli.every_command import MAKING, WITH_BOOKS, WITHOUT_BOOKS, every_command
@@ -96,3 +103,45 @@ def test_the_variable_is_named_where_it_is_in_force(
     problem, place = ran.err.splitlines()
     assert problem.startswith(f"tarazu: There are no books at {folder}/elsewhere.db.")
     assert place == "The books are where the environment variable TARAZU_DATABASE_URL says."
+
+
+@pytest.mark.parametrize("made_by", ["serve", "db upgrade", "db restore"])
+def test_books_are_made_for_their_owner_alone(tarazu: Commands, folder: Path, made_by: str) -> None:
+    """With the files beside them, whatever the umask lets others do: they hold digests, addresses and replies."""
+    file = folder / "tarazu.db"
+    assert tarazu("db", "backup", "backup.db").status == 0
+    for old in folder.glob("tarazu.db*"):
+        old.unlink()
+    umask = os.umask(0)
+    try:
+        if made_by == "serve":
+            make_books(f"sqlite:///{file}")
+        else:
+            arguments = ("backup.db", "--yes") if made_by == "db restore" else ()
+            assert tarazu(*made_by.split(), *arguments).status == 0
+        engine = open_books(f"sqlite:///{file}")
+        with transaction(engine) as connection:
+            connection.exec_driver_sql("UPDATE intake SET retry_after_s = retry_after_s + 1")
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.glob("tarazu.db*")}
+        engine.dispose()
+    finally:
+        os.umask(umask)
+    assert modes == {"tarazu.db": 0o600, "tarazu.db-wal": 0o600, "tarazu.db-shm": 0o600}
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+def test_books_that_others_can_read_are_told(tarazu: Commands, books: Path, mode: int) -> None:
+    """By `check` and at the start, with the line that keeps others out; the rest goes on as before."""
+    assert tarazu.json("check")["warnings"] == []
+    books.chmod(mode)
+    line = f"chmod 600 {books}"
+    with capture_logs() as logged:
+        make_books(f"sqlite:///{books}")
+    assert [entry["event"] for entry in logged] == ["books_open_to_others"]
+    assert line in logged[0]["advice"]
+    (warning,) = tarazu.json("check")["warnings"]
+    assert warning == "Other users can read the books. Keep them out with: chmod 600 tarazu.db"
+    checked = tarazu("check")
+    assert (checked.status, f"Warning: {warning}\n" in checked.out) == (0, True)
+    subprocess.run(shlex.split(warning.partition(": ")[2]), check=True)
+    assert tarazu.json("check")["warnings"] == []

@@ -347,7 +347,7 @@ def test_a_copy_with_its_log_is_restored_whole(books: Books, file: Path, kept: P
     with transaction(books.engine) as connection:
         connection.exec_driver_sql("UPDATE intake SET retry_after_s = 33")
     for end in ("", "-wal"):
-        shutil.copyfile(f"{path_of(books)}{end}", f"{file}{end}")
+        shutil.copy(f"{path_of(books)}{end}", f"{file}{end}")
     books.execute("UPDATE intake SET retry_after_s = 44")
     restore(books, file, kept)
     assert books.rows("SELECT retry_after_s FROM intake") == [(33,)]

@@ -58,7 +58,7 @@ class SqliteStore:
 
     def new_books(self, folder: Path) -> str:
         """Make a file in the folder."""
-        shutil.copyfile(self._template, folder / "tarazu.db")
+        shutil.copy(self._template, folder / "tarazu.db")
         return self.nothing(folder)
 
     def nothing(self, folder: Path) -> str:

@@ -279,13 +279,14 @@ class ModelDocument(Struct, frozen=True, kw_only=True):
 
 
 class CheckDocument(Struct, frozen=True, kw_only=True):
-    """The configuration: what it sells, or, when it is not `ok`, what is wrong with it."""
+    """The configuration: what it sells, or, when it is not `ok`, what is wrong with it. It is `ok` with `warnings`."""
 
     ok: bool
     path: str | None = None
     plans: tuple[PlanDocument, ...] = ()
     models: tuple[ModelDocument, ...] = ()
     problems: tuple[ProblemDocument, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class BackendRestDocument(Struct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """Check the configuration.
 
     It lists what is sold, or everything that is wrong. The exit status is 1 when
-    there is a problem.
+    there is a problem; a warning leaves it 0.
 
     For example:
 
@@ -50,7 +50,10 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
         document = _checked(config)
         print_json(document)
         return 0 if document.ok else EXIT_FAILED
-    _print_catalogue(read_configuration(config, needs_secrets=True))
+    configuration = read_configuration(config, needs_secrets=True)
+    _print_catalogue(configuration)
+    for warning in _warnings(configuration):
+        say(f"\nWarning: {warning}")
     return 0
 
 
@@ -121,6 +124,7 @@ def _checked(config: Path | None) -> CheckDocument:
         )
     return CheckDocument(
         ok=True,
+        warnings=_warnings(configuration),
         path=None if configuration.path is None else str(configuration.path),
         plans=tuple(
             PlanDocument(
@@ -142,6 +146,18 @@ def _checked(config: Path | None) -> CheckDocument:
             for model in configuration.catalogue.models.values()
         ),
     )
+
+
+def _warnings(configuration: "Configuration") -> tuple[str, ...]:
+    """Tell what is allowed and yet no good."""
+    from tarazu.service.books import privacy_advice
+    from tarazu.store.availability import BooksUnavailableError
+
+    try:
+        advice = privacy_advice(configuration.database_url)
+    except BooksUnavailableError:  # whoever opens the books tells
+        return ()
+    return () if advice is None else (advice,)
 
 
 def _print_catalogue(configuration: "Configuration") -> None:

@@ -1,5 +1,6 @@
 """Open the books that the configuration names, at the revision this release works with."""
 
+import shlex
 import time
 
 import structlog
@@ -51,6 +52,25 @@ def make_books(database_url: str) -> None:
             upgrade(engine)
     finally:
         engine.dispose()
+    if advice := privacy_advice(database_url):
+        log.warning("books_open_to_others", advice=advice)
+
+
+def privacy_advice(database_url: str) -> str | None:
+    """Tell what to do where other users of the machine can read or write the books, which hold digests and replies.
+
+    Raises:
+        BooksUnavailableError: the URL or the driver cannot be used.
+    """
+    engine = open_engine(database_url)
+    if engine.dialect.name != "sqlite":
+        return None
+    from tarazu.store.sqlite import books_file, open_to_others  # noqa: PLC0415 - a driver that PostgreSQL does without
+
+    files = open_to_others(books_file(engine))
+    if not files:
+        return None
+    return f"Other users can read the books. Keep them out with: {shlex.join(['chmod', '600', *map(str, files)])}"
 
 
 def _await_server(database_url: str) -> None:

@@ -26,6 +26,8 @@ LONG_READ_CACHE_KIB = 65_536
 LOG_BYTES_KEPT_MAX = 64 * 1024 * 1024
 """What the file of the write-ahead log keeps, once a long reader or a restore that has made it grow is over."""
 PRIVATE = 0o600
+OF_OTHERS = 0o066
+"""The rights of the group and of all others to read and to write."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database that is in use, by the end of the name."""
 LEAST_VERSION = (3, 51, 3)
@@ -83,6 +85,12 @@ def books_file(engine: Engine) -> Path:
     assert engine.dialect.name == "sqlite"
     assert engine.url.database is not None
     return Path(engine.url.database)
+
+
+def open_to_others(path: Path) -> tuple[Path, ...]:
+    """List the files of a database that other users can read or write."""
+    files = (path, *(path.with_name(path.name + end) for end in SIDE_FILES))
+    return tuple(file for file in files if file.exists() and file.stat().st_mode & OF_OTHERS)
 
 
 def connect(path: Path, *parameters: str, **options: Any) -> Any:
