@@ -20,7 +20,7 @@ from tarazu.api.docs_page import html
 from tarazu.api.documents import DocumentEndpoints, front
 from tarazu.api.envelope import refusal_response
 from tarazu.api.head import EarlyAnswers, Heads
-from tarazu.api.health import HealthEndpoint
+from tarazu.api.health import HealthEndpoints
 from tarazu.api.models import ModelEndpoints
 from tarazu.api.openapi import document_json
 from tarazu.api.request_id import RequestIds
@@ -31,6 +31,7 @@ from tarazu.panel.app import holder_pages, operator_pages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH, PANEL_PATH
+from tarazu.service.link import Link
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
 
@@ -39,13 +40,13 @@ ENCODED = tuple(f"{path}/models/".encode() for path in (API_PATH, PANEL_PATH))
 """Before the ids of models, which alone may be percent-encoded."""
 
 
-def make_application(setup: Setup) -> ASGIApp:
-    """Make the application of one worker process.
+def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
+    """Make the application of one worker process; `link` leads to its parent.
 
     Raises:
         BooksUnavailableError: the database cannot be used.
     """
-    service = Service(setup)
+    service = Service(setup, link)
     models = ModelEndpoints(service.ledger, service.pools)
     usage = UsageEndpoint(service.ledger, service.clock)
     base_url = setup.configuration.server.base_url
@@ -53,6 +54,7 @@ def make_application(setup: Setup) -> ASGIApp:
     admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
     bodies = BodyReader()
     chat = ChatEndpoint(service.completions, bodies, service.clock)
+    health = HealthEndpoints(service.ledger, service.readiness)
     desk = Desk(service.back_office, service.auditor, base_url)
 
     @asynccontextmanager
@@ -72,7 +74,9 @@ def make_application(setup: Setup) -> ASGIApp:
             ExactRoute(f"{API_PATH}/openapi.json", documents.contract),
             ExactRoute("/docs", documents.page),
             ExactRoute("/", front),
-            ExactRoute("/health", HealthEndpoint(service.ledger).show),
+            ExactRoute("/health", health.health),
+            ExactRoute("/livez", health.live),
+            ExactRoute("/readyz", health.ready),
             ExactRoute(HOLDERS.path, _to_first_page),
             Mount(HOLDERS.path, holder_pages(service, base_url)),
             ExactRoute(OPERATORS.path, _to_first_page),
@@ -89,7 +93,9 @@ def make_application(setup: Setup) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return RequestIds(Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED), setup.clock)
+    outermost = RequestIds(Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED), setup.clock)
+    service.on_drain = outermost.close_connections
+    return outermost
 
 
 async def _to_first_page(request: Request) -> Response:

@@ -1,17 +1,19 @@
 """One process of the service, as it starts."""
 
 import asyncio
-import contextlib
+import pickle
+from multiprocessing import Pipe
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from tarazu.cli.clock import system_clock
 from tarazu.domain.attempts import Rule
-from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import load
+from tarazu.service.link import Answer, Link, Order, Stage
 from tarazu.service.running import Service, Setup
 from tarazu.store.sign_in_failures import count_failure, read_failures
+from tests.support.at_once import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.stores import SqliteStore
 
@@ -32,23 +34,36 @@ def make_setup(folder: Path, credits_: int) -> Setup:
     return Setup(load(file, {}), system_clock)
 
 
-def test_a_process_that_starts_late_begins_with_the_newest(tmp_path: Path, sqlite_store: SqliteStore) -> None:
-    """Not with what was in force when the service began: its first request already has today's price."""
+def test_a_process_begins_with_the_newest_and_follows(tmp_path: Path, sqlite_store: SqliteStore) -> None:
+    """What its parent says while it loads is in force before its first request; so is what comes later, or it tells."""
     url = sqlite_store.new_books(tmp_path)
-    old, newest = (make_setup(tmp_path, credits_) for credits_ in (1, 7))
+    setups = [
+        replace(setup, configuration=replace(setup.configuration, database_url=url))
+        for setup in (make_setup(tmp_path, credits_) for credits_ in (1, 7, 8))
+    ]
+    ours, theirs = Pipe()
 
-    async def first_price(broadcast: Broadcast) -> int:
-        configuration = replace(old.configuration, database_url=url)
-        service = Service(replace(old, configuration=configuration, channel=broadcast.channel), {})
+    async def prices() -> list[int]:
+        ours.send(Order(1, setups[0], Stage.SERVING))
+        link = Link(theirs, on_parent_end=lambda: None)
+        service = Service(link.begin(), link, environ={})
+        ours.send(Order(2, setups[1], Stage.SERVING))
+        await asyncio.to_thread(wait_until, lambda: link.newest_number == 2)
         await service.start()
         try:
-            return service.ledger.catalogue.models["small"].credits
+            seen = [service.ledger.catalogue.models["small"].credits]
+            ours.send(Order(3, setups[2], Stage.SERVING))
+            await asyncio.to_thread(await_answer, 3)
+            return [*seen, service.ledger.catalogue.models["small"].credits]
         finally:
             await service.stop()
 
-    with contextlib.closing(Broadcast()) as broadcast:
-        broadcast.start(newest)
-        assert asyncio.run(first_price(broadcast)) == 7
+    def await_answer(number: int) -> None:
+        while (message := ours.recv_bytes()) == b"" or pickle.loads(message) != Answer(number, is_done=True):  # noqa: S301
+            pass
+
+    with ours, theirs:
+        assert asyncio.run(prices()) == [7, 8]
 
 
 def test_a_process_takes_away_what_has_ended_of_signing_in(tmp_path: Path, sqlite_store: SqliteStore) -> None:
@@ -58,7 +73,7 @@ def test_a_process_takes_away_what_has_ended_of_signing_in(tmp_path: Path, sqlit
     configuration = replace(setup.configuration, database_url=url)
 
     async def run() -> None:
-        service = Service(replace(setup, configuration=configuration), {})
+        service = Service(replace(setup, configuration=configuration), environ={})
         await service.back_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1)}, 0))
         await service.start()
         try:

@@ -27,7 +27,7 @@ def workers(service: RunningService) -> list[int]:
 def _is_worker(child: int) -> bool:
     """Tell a worker by its name, or one of a release that had no name for it by how Python begins it."""
     proc = Path(f"/proc/{child}")
-    return _read(proc / "comm") == WORKER or b"spawn_main" in _read(proc / "cmdline")
+    return _read(proc / "comm") == WORKER or b"multiprocessing.spawn" in _read(proc / "cmdline")
 
 
 def local_models(service: RunningService) -> list[int]:

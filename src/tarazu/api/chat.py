@@ -45,7 +45,8 @@ class ChatEndpoint:
             await self._send(send, await self._completions.complete(key, body), is_early=head.has_body)
             return
         request, idempotency = _request(head, body)
-        answer = await unless_gone(receive, self._completions.complete(key, request, idempotency))
+        work = self._completions.complete(key, request, idempotency)
+        answer = await unless_gone(receive, work, self._completions.pulse)
         if answer is not None:
             await self._send(send, answer)
 

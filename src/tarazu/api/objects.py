@@ -165,3 +165,10 @@ class Health(Struct, frozen=True, kw_only=True):
     """The body of GET /health when the service can serve."""
 
     status: Literal["ok"] = "ok"
+
+
+class Readiness(Struct, frozen=True, kw_only=True):
+    """The body of GET /readyz: what keeps this process from serving completions."""
+
+    status: Literal["ok", "not ready"] = "ok"
+    problems: tuple[str, ...] = ()

@@ -17,6 +17,11 @@ class RequestIds:
     def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self._app = app
         self._clock = clock
+        self._more: list[tuple[bytes, bytes]] = []
+
+    def close_connections(self) -> None:
+        """Let each answer from now on tell that its connection closes, and close it."""
+        self._more = [(b"connection", b"close")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request under an id of its own."""
@@ -32,7 +37,7 @@ class RequestIds:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                message["headers"] = [*message["headers"], *self._more, (b"x-request-id", request_id.encode())]
             await send(message)
 
         try:

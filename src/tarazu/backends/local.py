@@ -1,5 +1,6 @@
 """Start the process of each local model, watch it, start it again when it dies, and end it with this one."""
 
+import http.client
 import os
 import secrets
 import select
@@ -22,7 +23,7 @@ from msgspec import Struct
 
 from tarazu.backends.local_libraries import SEARCH_PATH, library_path
 from tarazu.backends.local_model import LocalModelError, find_model
-from tarazu.backends.local_server import HOST, Answer, Order
+from tarazu.backends.local_server import HEALTH_PATH, HOST, Answer, Order
 
 COMMAND = (sys.executable, "-P", "-m", "tarazu.backends.local_server")
 LOAD_TIMEOUT_S = 600
@@ -31,6 +32,10 @@ PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
 """Between the end of a process and its next start: doubled each time, from the minimum on after STABLE_S of work."""
 STABLE_S = 60.0
+PROBE_PAUSE_S = 5.0
+PROBE_TIMEOUT_S = 5.0
+SILENT_PROBES = 3
+"""So many probes in a row that are not answered, and a process hangs: that is 30 s after its last answer."""
 STOP_TIMEOUT_S = 5.0
 API_KEY_BYTES = 32
 PROBLEM_CHARACTERS_MAX = 500
@@ -54,6 +59,11 @@ class LocalAddress(Struct, frozen=True):
     def __repr__(self) -> str:
         """Name the address without its key."""
         return f"LocalAddress({self.url})"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Make the headers that a request carries."""
+        return {"authorization": f"Bearer {self.api_key}"}
 
 
 class State(StrEnum):
@@ -152,13 +162,25 @@ class LocalModel:
                 problem = _load(process, self._order, messages)
                 if problem is None:
                     self._become(State.READY)
-                    process.wait()
+                    self._watch_over(process)
             finally:
                 process.kill()
         _forget(process.pid)
         with self._changed:
             self._process = None
         return problem or _ending(process)
+
+    def _watch_over(self, process: "subprocess.Popen[bytes]") -> None:
+        """Wait for the process's end, and bring it about where the process answers nothing any more."""
+        end = select.poll()
+        end.register(process.stdin or -1, 0)  # that nobody can read what is written there is always told
+        silent = 0
+        while not end.poll(PROBE_PAUSE_S * 1_000):
+            silent = 0 if _answers(self.address) else silent + 1
+            if silent == SILENT_PROBES:
+                log.error("local_model_hangs", model=self._name, process=process.pid)
+                process.kill()
+        process.wait()
 
     def _begin(self, messages: IO[bytes]) -> "subprocess.Popen[bytes]":
         with self._changed:
@@ -301,6 +323,21 @@ def _load(process: "subprocess.Popen[bytes]", order: Order, messages: IO[bytes])
         return problem and (_first_error(messages) or problem)
     process.wait()
     return f"{_ending(process)} while loading it; {_first_error(messages) or 'it left no message'}"
+
+
+def _answers(address: LocalAddress) -> bool:
+    """Ask whether the model is well; whatever is answered, the process does not hang."""
+    connection = http.client.HTTPConnection(address.url.split("/")[2], timeout=PROBE_TIMEOUT_S)
+    try:
+        connection.request("GET", f"/v1{HEALTH_PATH}", headers=address.headers)
+        connection.getresponse()
+    except TimeoutError:
+        return False
+    except (OSError, http.client.HTTPException):
+        return True  # it has just ended, or is about to
+    finally:
+        connection.close()
+    return True
 
 
 def _ending(process: "subprocess.Popen[bytes]") -> str:

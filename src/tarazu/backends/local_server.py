@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import xllamacpp
 
 HOST = "127.0.0.1"
+HEALTH_PATH = "/health"
+"""Under the `/v1` of the address; answered 200 once the model is loaded."""
 CONTEXT_TOKENS_MAX = 8_192
 """Of one conversation, prompt and reply together: 24,000 characters of English are 5,000 to 6,000. Beyond it: 400."""
 PARALLEL = 2

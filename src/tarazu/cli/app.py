@@ -16,6 +16,7 @@ from tarazu.cli.key import key_app
 from tarazu.cli.operating import audit, check, openapi
 from tarazu.cli.options import OPTIONS
 from tarazu.cli.serve import serve
+from tarazu.cli.serving import drain, reload
 
 app = App(
     name="tarazu",
@@ -33,6 +34,8 @@ app = App(
 )
 for command in (
     serve,
+    reload,
+    drain,
     check,
     database_app,
     audit,

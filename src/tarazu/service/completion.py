@@ -18,6 +18,7 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest, estimate_tokens
 from tarazu.domain.rate_limit import RateLimit
 from tarazu.service.identifiers import COMPLETION_PREFIX, current_request
+from tarazu.service.pulse import Pulse
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import Ledger
 
@@ -56,12 +57,15 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Completions:
-    """Serves completions, at most `max_in_flight` at once."""
+    """Serves completions, at most `max_in_flight` at once. `pulse` is that of the event loop."""
 
-    def __init__(self, ledger: Ledger, pools: Mapping[str, Pool], clock: Clock, *, max_in_flight: int) -> None:
+    def __init__(
+        self, ledger: Ledger, pools: Mapping[str, Pool], clock: Clock, pulse: Pulse, *, max_in_flight: int
+    ) -> None:
         self._ledger = ledger
         self._pools = pools
         self._clock = clock
+        self.pulse = pulse
         self._max_in_flight = max_in_flight
         self._in_flight = 0
 
@@ -108,6 +112,8 @@ class Completions:
             pool_reply = await self._pools[hold.model_id].ask(request)
             tries = pool_reply.tries
             completion = _completion(hold, request, pool_reply)
+            if self.pulse.is_in_doubt:
+                await self.pulse.settle()
             charged = await self._charge(hold, completion, tries)
         except PoolError as error:
             self._ledger.release(hold, tries=error.tries)

@@ -1,51 +1,61 @@
-"""Put a changed configuration in force while the service runs; a bad one is refused, and the old one stays."""
+"""Put a changed configuration in force in all workers while the service runs; a bad one is refused, the old stays."""
 
 import os
 import threading
 from collections.abc import Callable, Mapping
 
 import structlog
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
-from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import Configuration, ConfigurationError, load
 from tarazu.service.configuration.schema import TIMEOUT_S_MAX
 from tarazu.service.pools import local_paths
-from tarazu.service.running import Setup
+from tarazu.service.workers import Published, Workers
+
+RESTART_NEEDED = "changes of [server], [operators] and [database] wait for a restart"
 
 log = structlog.get_logger()
 
 
-class Reloader:
-    """Reads the configuration again when it is asked to, in a thread of its own.
+class Reloaded(Struct, frozen=True):
+    """What became of a reload: in force in all workers, unless there are problems. Each problem or note is a line."""
 
-    `read` is the configuration as it stood in the file, `setup` what was made of it. `on_change` is called with each
-    configuration before it comes into force.
+    workers: int = 0
+    models: int = 0
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Reloader:
+    """Reads the configuration again when it is asked to.
+
+    `read` is the configuration as it stood in the file. `on_change` is called with each configuration before it comes
+    into force.
     """
 
     def __init__(
         self,
         read: Configuration,
-        setup: Setup,
+        workers: Workers,
         local_models: LocalModels,
-        broadcast: Broadcast,
         *,
         on_change: Callable[[Configuration], None],
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._read = read
-        self._setup = setup
+        self._workers = workers
         self._local_models = local_models
-        self._broadcast = broadcast
         self._on_change = on_change
         self._environ = environ
         self._asked = threading.Event()
+        self._reloading = threading.Lock()
         self._drop: threading.Timer | None = None
 
     def __repr__(self) -> str:
-        return f"<Reloader of {self._setup.configuration.path}>"
+        return f"<Reloader of {self._read.path}>"
 
     def start(self) -> None:
         """Begin to wait for being asked."""
@@ -55,38 +65,69 @@ class Reloader:
         """Have the configuration read again, soon. It may be called in a signal handler."""
         self._asked.set()
 
-    def reload(self) -> bool:
-        """Read the configuration and put it in force in all workers; tell whether that was done."""
-        path, in_force = self._read.path, self._setup.configuration
+    def reload(self) -> Reloaded:
+        """Read the configuration, put it in force in all workers, and say in the log what became of it."""
+        with self._reloading:
+            try:
+                return self._reload()
+            except Exception as error:  # noqa: BLE001 - the service goes on as it is
+                log.error("reload_failed", reason=repr(error))  # noqa: TRY400 - a trace may quote values
+                return Reloaded(problems=("the reload failed; the log of the service says why",))
+
+    def _reload(self) -> Reloaded:
+        path = self._read.path
         if path is None:
             log.warning("nothing_to_reload", reason="the built-in demo catalogue does not change")
-            return False
+            return Reloaded(problems=("there is nothing to reload: the built-in demo catalogue does not change",))
         try:
             read = load(path, self._environ)
             self._local_models.add(local_paths(read.catalogue))
             self._local_models.wait_ready(LOAD_TIMEOUT_S)
         except (ConfigurationError, LocalModelError) as error:
-            for problem in str(error).splitlines():
+            problems = tuple(str(error).splitlines())
+            for problem in problems:
                 log.error("configuration_refused", problem=problem)  # noqa: TRY400 - the problem says it all
             self._drop_unused_later()
-            return False
-        if _fixed(read) != _fixed(self._read):
-            log.warning("restart_needed", reason="changes of [server], [operators] and [database] wait for a restart")
-        self._read = read
-        changed = replace(in_force, catalogue=read.catalogue)
+            return Reloaded(problems=problems)
+        needs_restart = _fixed(read) != _fixed(self._read)
+        if needs_restart:
+            log.warning("restart_needed", reason=RESTART_NEEDED)
+        published = self._put_in_force(read)
+        models = len(read.catalogue.models)
+        say = log.info if published.is_done else log.error
+        say(
+            "configuration_reloaded" if published.is_done else "configuration_not_reloaded",
+            path=str(path),
+            models=models,
+            workers=f"{published.workers} of {published.of}",
+        )
+        return Reloaded(
+            workers=published.workers,
+            models=models,
+            problems=() if published.is_done else (_shortfall(published),),
+            notes=(RESTART_NEEDED,) if needs_restart else (),
+        )
+
+    def _put_in_force(self, read: Configuration) -> Published:
+        in_force = self._workers.setup
+        changed = replace(in_force.configuration, catalogue=read.catalogue)
         self._on_change(changed)
-        self._setup = replace(self._setup, configuration=changed, local_addresses=dict(self._local_models.addresses))
-        workers = self._broadcast.publish(self._setup)
+        published = self._workers.publish(
+            replace(in_force, configuration=changed, local_addresses=dict(self._local_models.addresses))
+        )
+        if published.is_undone:
+            self._on_change(in_force.configuration)
+        else:
+            self._read = read
         self._drop_unused_later()
-        log.info("configuration_reloaded", path=str(path), models=len(read.catalogue.models), workers=workers)
-        return True
+        return published
 
     def _drop_unused_later(self) -> None:
         """End local models that are no longer named, once the requests that are with them have had their time."""
         if self._drop is not None:
             self._drop.cancel()
         self._drop = threading.Timer(
-            TIMEOUT_S_MAX, lambda: self._local_models.keep(local_paths(self._setup.configuration.catalogue))
+            TIMEOUT_S_MAX, lambda: self._local_models.keep(local_paths(self._workers.setup.configuration.catalogue))
         )
         self._drop.daemon = True
         self._drop.start()
@@ -95,12 +136,15 @@ class Reloader:
         while True:
             self._asked.wait()
             self._asked.clear()
-            try:
-                self.reload()
-            except Exception as error:  # noqa: BLE001 - the service goes on as it is
-                log.error("reload_failed", reason=repr(error))  # noqa: TRY400 - a trace may quote values
+            self.reload()
 
 
 def _fixed(configuration: Configuration) -> tuple[object, ...]:
     """Take what holds as long as the service runs."""
     return configuration.server, configuration.operators, configuration.database_url
+
+
+def _shortfall(published: Published) -> str:
+    if published.is_undone:
+        return "a worker could not take the configuration, so that the one before is in force; the log says why"
+    return f"only {published.workers} of {published.of} workers serve by it; the others are being started anew"

@@ -2,53 +2,49 @@
 
 import asyncio
 import os
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 
-import structlog
 from msgspec import Struct
 
+from tarazu.backends.health import unheard
 from tarazu.backends.http_client import HttpClient
 from tarazu.domain.calendar import Clock
 from tarazu.service.auditing import Auditor
 from tarazu.service.back_office import BackOffice
 from tarazu.service.books import open_books
-from tarazu.service.broadcast import Channel, follow
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
+from tarazu.service.connections import take_no_more
 from tarazu.service.forwarding import Forwarding
 from tarazu.service.identifiers import new_process_id
+from tarazu.service.link import Link, Order, Stage
 from tarazu.service.passwords import Passwords
-from tarazu.service.pools import LocalAddresses, Pools
+from tarazu.service.pools import LocalAddresses, Pools, local_paths
+from tarazu.service.pulse import Pulse
+from tarazu.service.readiness import ReadinessCheck
 from tarazu.service.resting import tell_rests
 from tarazu.service.signing_in import SigningIn
 from tarazu.service.upkeep import keep_up, sweep_ended
 from tarazu.store.ledger import Ledger
 
-NEWEST_TIMEOUT_S = 10.0
-"""For so long a worker that starts waits to hear by what it is to serve."""
-
-log = structlog.get_logger()
-
 
 class Setup(Struct, frozen=True):
-    """What a process serves by; it is handed from the parent process to each worker, so it can be pickled.
-
-    On `channel` newer ones come.
-    """
+    """What a process serves by; it is handed from the parent process to each worker, so it can be pickled."""
 
     configuration: Configuration
     clock: Clock
     local_addresses: LocalAddresses = {}
-    channel: Channel | None = None
+
+    def named_local_models(self) -> LocalAddresses:
+        """Tell where the local models are asked that the catalogue names."""
+        return {path: self.local_addresses[path] for path in local_paths(self.configuration.catalogue)}
 
 
 class Service:
     """Everything that one process serves from. Make it, `start` it in the event loop, `stop` it there."""
 
-    def __init__(self, setup: Setup, environ: Mapping[str, str] = os.environ) -> None:
-        """Open the books and make the pools.
+    def __init__(self, setup: Setup, link: Link | None = None, environ: Mapping[str, str] = os.environ) -> None:
+        """Open the books and make the pools; `link` leads to the parent process, where there is one.
 
         Raises:
             BooksUnavailableError: the database cannot be used.
@@ -57,18 +53,25 @@ class Service:
         server = configuration.server
         self.clock = setup.clock
         self.forwarding = Forwarding(server.trusted_proxies, server.forwarded_for, server.base_url)
-        self._channel = setup.channel
+        self._link = link
+        self._port = server.port
+        self.pulse = Pulse()
+        self.on_drain: Callable[[], None] = unheard
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
         self._rests_changed = asyncio.Event()
         self.pools = Pools(self._http, environ, self.clock, on_change=self._rests_changed.set)
         self.pools.adopt(configuration.catalogue, setup.local_addresses)
         self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
+        self.readiness = ReadinessCheck(self.ledger, self._http)
+        self.readiness.local_models = setup.named_local_models()
         self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)
         self.auditor = Auditor(self._engine, self.clock)
         self._passwords = Passwords()
         self.signing_in = SigningIn(self.back_office, self._passwords, self.clock)
-        self.completions = Completions(self.ledger, self.pools, self.clock, max_in_flight=server.max_in_flight)
+        self.completions = Completions(
+            self.ledger, self.pools, self.clock, self.pulse, max_in_flight=server.max_in_flight
+        )
 
     async def start(self) -> None:
         """Begin to work on the books, and to follow changes of the configuration, from the newest on."""
@@ -78,13 +81,15 @@ class Service:
             asyncio.create_task(sweep_ended(self.back_office)),
             asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
         ]
-        if self._channel is not None:
-            await self._follow(self._channel)
+        if self._link is not None:
+            self._link.follow(self._obey)
+            self.pulse.start(self._link.beat)
 
     async def stop(self) -> None:
         """Finish what waits for the books, and close all connections."""
         for task in self._background:
             task.cancel()
+        self.pulse.stop()
         self._passwords.close()
         self.back_office.close()
         await self.ledger.stop()
@@ -100,32 +105,13 @@ class Service:
         self.pools.adopt(catalogue, setup.local_addresses)
         self.ledger.catalogue = catalogue
         self.back_office.catalogue = catalogue
+        self.readiness.local_models = setup.named_local_models()
 
-    async def _follow(self, channel: Channel) -> None:
-        """Follow, and wait for the newest: a worker that starts late must not begin with what was sold long ago."""
-        loop = asyncio.get_running_loop()
-        is_told = asyncio.Event()
-
-        async def adopt(setup: Setup) -> None:
-            is_told.set()
-            self.adopt(setup)
-
-        def take(setup: Setup) -> bool:
-            try:
-                asyncio.run_coroutine_threadsafe(adopt(setup), loop).result()
-            except Exception as error:  # noqa: BLE001 - the worker serves on as it did, and hears of the next one
-                log.error("reload_failed", reason=type(error).__name__)  # noqa: TRY400 - a trace may quote values
-                return False
-            return True
-
-        def run() -> None:
-            follow(channel, take)
-            with suppress(RuntimeError):  # the loop has ended too
-                loop.call_soon_threadsafe(is_told.set)  # where the parent has died, nobody tells any more
-
-        threading.Thread(target=run, name="follow", daemon=True).start()
-        try:
-            async with asyncio.timeout(NEWEST_TIMEOUT_S):
-                await is_told.wait()
-        except TimeoutError:
-            log.warning("newest_configuration_unknown", waited_s=NEWEST_TIMEOUT_S)
+    def _obey(self, order: Order) -> None:
+        """Do as the parent says; where the setup cannot be taken, all stays as it was."""
+        self.adopt(order.setup)
+        if order.stage is not Stage.SERVING:
+            self.readiness.is_draining = True
+            self.on_drain()
+        if order.stage is Stage.LEAVING:
+            take_no_more(self._port)

@@ -5,13 +5,15 @@ import gc
 import http.client
 import math
 import multiprocessing
+import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from multiprocessing.connection import Connection
 from typing import Any
 
 import structlog
@@ -24,15 +26,20 @@ from msgspec.structs import replace
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
 from tarazu.domain.calendar import Clock
-from tarazu.service.broadcast import Broadcast
 from tarazu.service.configuration import Configuration, ServerSettings
+from tarazu.service.control import Ask, Control, Told
 from tarazu.service.crowds import Crowds
+from tarazu.service.fork_server import ForkServer
+from tarazu.service.kernel import forbid_core_dumps
+from tarazu.service.link import Link
 from tarazu.service.listening import TooFewFilesError, fitted, run_worker
 from tarazu.service.logs import configure_logs
 from tarazu.service.pools import local_paths
 from tarazu.service.reloading import Reloader
 from tarazu.service.running import Setup
-from tarazu.service.worker import become_worker, signals_held
+from tarazu.service.stopping import Departure
+from tarazu.service.worker import become_worker, end_without_parent
+from tarazu.service.workers import Workers
 
 APPLICATION_MODULE = "tarazu.application"
 HEADERS_TIMEOUT_S = 10
@@ -41,12 +48,11 @@ CONNECTION_BUFFER_BYTES = 32 * 1024
 """Read ahead of a connection: a longer head than the application takes is refused without it."""
 GRACE_S = 10
 """Beyond the longest time-out of a request: after that, a worker that has been told to stop is killed."""
-TELL_AGAIN_S = 1.0
-"""How often a worker that has not stopped yet is told to again."""
 BACKLOG = 2_048
 COLLECT_AFTER_OBJECTS = 20_000
 """New objects that may be garbage in cycles; some megabytes."""
-PORT_LOCK = "\0tarazu takes a port"
+PORT_LOCK = f"\0tarazu takes a port/{os.getuid()}"
+"""A name of this user's own: a name that another user holds must keep nothing from starting."""
 PORT_LOCK_TIMEOUT_S = 5.0
 """Far longer than whoever has it needs it."""
 PORT_LOCK_POLL_S = 0.001
@@ -70,33 +76,34 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
         ServingError: the port is taken, too few files may be open, or a local model cannot be started.
     """
     configure_logs()
+    forbid_core_dumps()
     try:
         server, connections = fitted(server)
     except TooFewFilesError as error:
         raise ServingError(str(error)) from None
-    with _hold_port(server) as held, _local_models(read) as local_models, closing(Broadcast()) as broadcast:
+    with _hold_port(server) as held, _local_models(read) as local_models:
         server = replace(server, port=held.getsockname()[1])
-        setup = Setup(replace(read, server=server), clock, local_models.addresses, broadcast.channel)
-        granian = _Granian(setup, connections)
-        reloader = Reloader(read, setup, local_models, broadcast, on_change=granian.give_time)
+        granian = _Granian(Setup(replace(read, server=server), clock, local_models.addresses), held, connections)
+        reloader = Reloader(read, granian.crew, local_models, on_change=granian.give_time)
         granian.on_hangup = reloader.ask
         ready = threading.Thread(target=_when_ready, args=(server, local_models, on_ready), name="ready", daemon=True)
 
+        def answer(ask: Ask) -> Told:
+            if ask.act == "drain":
+                return granian.departure.drain(ask.for_s)
+            reloaded = reloader.reload()
+            done = "" if reloaded.problems else f"{reloaded.models} models, in force in {reloaded.workers} workers"
+            return Told(done, reloaded.notes, reloaded.problems)
+
         def begin() -> None:
             local_models.start()
-            broadcast.start(setup)
             reloader.start()
+            Control(read.path, answer).start()
             ready.start()
 
-        def close_in_fork() -> None:
-            held.close()  # or the port would stay taken as long as a worker finishes what it serves
-            broadcast.close()  # or a worker would hear itself where the parent is no more
-
         granian.on_workers_started = begin
-        granian.close_in_fork = close_in_fork
         try:
-            load = partial(_load, setup, connections)
-            granian.serve(spawn_target=run_worker, target_loader=load, wrap_loader=False)
+            granian.serve(spawn_target=run_worker, target_loader=partial(_load, connections), wrap_loader=False)
         except SystemExit as exit_:
             return exit_.code if isinstance(exit_.code, int) else 1
     return 0
@@ -116,18 +123,15 @@ def _local_models(configuration: Configuration) -> Iterator[LocalModels]:
 
 
 class _Granian(MPServer):
-    """Granian as we run it. Its own answer to SIGHUP, new workers for old, would cut connections.
+    """Granian as we run it: what one of its workers does is its own, the workers' lives are ours (`crew`).
 
-    The first workers are forked, with all that is imported: a start takes half as long. No other thread may be there
-    yet, which a fork would stop in the middle of anything. Whoever takes a dead worker's place starts afresh.
+    `held` keeps the port. Granian's own answer to SIGHUP, new workers for old, would cut connections.
     """
 
     on_hangup: Callable[[], None]
     on_workers_started: Callable[[], None]
-    close_in_fork: Callable[[], None]
-    """Closes what a worker must not keep open of its parent's."""
 
-    def __init__(self, setup: Setup, connections: int) -> None:
+    def __init__(self, setup: Setup, held: socket.socket, connections: int) -> None:
         configuration = setup.configuration
         super().__init__(
             APPLICATION_MODULE,
@@ -145,70 +149,74 @@ class _Granian(MPServer):
             backpressure=connections,
             log_level=LogLevels.warning,
             log_dictconfig=_LOGS,
-            respawn_failed_workers=True,
         )
+        self.crew = Workers(configuration.server.workers, self._start_process, setup)
+        self.departure = Departure(self.crew, configuration.server.port)
+        self._held = held
+        self._fork_server: ForkServer | None = None
+        self._ends_with_failure = False
         self.give_time(configuration)
 
     def give_time(self, configuration: Configuration) -> None:
         """Let workers that have been told to stop end the longest request of this configuration."""
-        self.workers_kill_timeout = _stop_timeout_s(configuration)
+        self._stop_timeout_s = _stop_timeout_s(configuration)
 
     def signal_handler_reload(self, *_: object) -> None:
         """Take note of SIGHUP."""
         self.on_hangup()
 
+    def signal_handler_interrupt(self, *_: object) -> None:
+        """Take note of SIGINT or SIGTERM; of a second one too, which wants it done sooner."""
+        self.crew.leave()
+        self.departure.hear_signal()
+
     def _spawn_workers(self, spawn_target: Any, target_loader: Any) -> None:
         import_module(APPLICATION_MODULE)
         gc.freeze()  # what all share is not to be copied for the garbage collector's marks
+        self._worker_arguments = spawn_target, target_loader
+        self._fork_server = ForkServer(self._become_worker, forget=self._held.close)
         try:
-            self._fork_workers(spawn_target, partial(_load_in_fork, self.close_in_fork, target_loader))
+            self.crew.start()
             self.on_workers_started()
         except BaseException:
-            self._stop_workers()  # type: ignore[no-untyped-call]
+            self._stop_workers()
             raise
 
-    def _fork_workers(self, spawn_target: Any, target_loader: Any) -> None:
-        assert threading.active_count() == 1, "a fork would stop the others in the middle of anything"
-        multiprocessing.set_start_method("fork", force=True)
-        try:
-            with signals_held():
-                for index in range(self.workers):
-                    worker: Any = self._spawn_worker(index, spawn_target, target_loader)
-                    worker.inner.start()
-                    self.wrks.append(worker)
-        finally:
-            multiprocessing.set_start_method("spawn", force=True)
-            for worker in self.wrks:
-                worker._watch()  # noqa: SLF001 - in a thread of its own, so not before the last fork
+    def _serve_loop(self, *_: object) -> None:
+        self._ends_with_failure = not self.crew.keep()
 
-    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:  # type: ignore[override]
-        """Make a worker whose end one thread waits for, and who asks about it asks that thread.
+    def _stop_workers(self) -> None:
+        self.departure.leave()
+        self.crew.stop(self._stop_timeout_s)
+        if self._fork_server is not None:
+            self._fork_server.close()
 
-        Granian lets two threads wait for the process. The system tells only one of them of the end, and if that one
-        is slow to pass it on, the other takes the worker for alive, warns of killing it, and signals a number that
-        may be another process by then.
-        """
-        worker: Any = super()._spawn_worker(idx, target, callback_loader)
-        watcher = threading.Thread(target=worker._watcher, name=f"worker {idx + 1}")  # noqa: SLF001
-        worker._watch = watcher.start  # noqa: SLF001
-        worker.join = partial(self._join, watcher)
-        worker.is_alive = watcher.is_alive
-        return worker
+    def shutdown(self, exit_code: int = 0) -> None:
+        """Stop the workers, and end with status 1 where they died faster than starting them again helped."""
+        super().shutdown(exit_code or int(self._ends_with_failure))  # type: ignore[no-untyped-call]
 
-    def _join(self, watcher: threading.Thread, timeout: float | None = None) -> None:
-        """Wait for a worker's end. All that have been told to stop are told again and again meanwhile.
+    def _start_process(self, index: int, connection: "Connection[Any, Any]") -> int:
+        """Have a worker forked; where the fork server is no more, begin a process afresh."""
+        if self._fork_server is not None:
+            try:
+                return self._fork_server.fork(index, connection)
+            except OSError as error:
+                log.warning("fork_server_lost", reason=str(error), instead="workers start afresh, which takes longer")
+                self._fork_server.close()
+                self._fork_server = None
+        process: Any = self._worker_process("spawn", index, connection)
+        process.start()
+        return int(process.pid)
 
-        A signal that comes while granian has its event loop paused, between the application's start and the first
-        request, is forgotten by uvloop until the next one. A worker that has missed it takes requests while another
-        one is waited for, which may end a long one.
-        """
-        workers: list[Any] = self.wrks
-        until_s = math.inf if timeout is None else time.monotonic() + timeout
-        while watcher.is_alive() and (left_s := until_s - time.monotonic()) > 0:
-            watcher.join(min(left_s, TELL_AGAIN_S))
-            for worker in workers:
-                if worker.is_alive() and worker.interrupt_by_parent:
-                    worker.terminate()
+    def _become_worker(self, index: int, connection: "Connection[Any, Any]") -> int:
+        """Be a worker, in a process that has just been forked; answer with its exit status."""
+        return int(self._worker_process("fork", index, connection)._bootstrap())  # noqa: SLF001 - as multiprocessing does
+
+    def _worker_process(self, method: str, index: int, connection: "Connection[Any, Any]") -> Any:
+        spawn_target, load = self._worker_arguments
+        multiprocessing.set_start_method(method, force=True)
+        worker: Any = self._spawn_worker(index, spawn_target, partial(load, connection))
+        return worker.inner
 
 
 def _stop_timeout_s(configuration: Configuration) -> int:
@@ -225,15 +233,12 @@ _LOGS = {
 }
 
 
-def _load_in_fork(close_in_fork: Callable[[], None], load: Callable[[], Any]) -> Any:
-    close_in_fork()
-    return load()
-
-
-def _load(setup: Setup, connections: int) -> Any:
+def _load(connections: int, connection: "Connection[Any, Any]") -> Any:
     """Make the application; runs in each worker process."""
-    become_worker(_stop_timeout_s(setup.configuration))
+    become_worker()
     configure_logs()
+    link = Link(connection, on_parent_end=lambda: end_without_parent(_stop_timeout_s(setup.configuration)))
+    setup: Setup = link.begin()
     server = setup.configuration.server
     Crowds(
         server.port,
@@ -241,7 +246,7 @@ def _load(setup: Setup, connections: int) -> Any:
         of_address=server.connections_per_address,
         trusted=server.trusted_proxies,
     ).start()
-    application = import_module(APPLICATION_MODULE).make_application(setup)
+    application = import_module(APPLICATION_MODULE).make_application(setup, link)
     _collect_seldom()
     return application
 
@@ -281,21 +286,22 @@ def _hold_port(server: ServerSettings) -> socket.socket:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Let no other service of this machine take a port meanwhile: two that bind with SO_REUSEADDR would both get it.
+    """Let no other service of this user take a port meanwhile: two that bind with SO_REUSEADDR would both get it.
 
-    The lock is a name that Linux gives to one socket at a time, and takes back when its process ends.
+    The lock is a name that Linux gives to one socket at a time, and takes back when its process ends. Where it cannot
+    be had, the log says so, and the port is taken all the same.
     """
     until_s = time.monotonic() + PORT_LOCK_TIMEOUT_S
     with socket.socket(socket.AF_UNIX) as lock:
         while True:
             try:
                 lock.bind(PORT_LOCK)
+                break
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or time.monotonic() >= until_s:
-                    raise
-                time.sleep(PORT_LOCK_POLL_S)
-            else:
-                break
+                    log.warning("port_lock_not_had", reason=error.strerror)
+                    break
+            time.sleep(PORT_LOCK_POLL_S)
         yield
 
 

@@ -1,45 +1,44 @@
 """A process that serves, forked by the one that watches it or started afresh: name, signals, turns and end."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
+from typing import NoReturn
 
 import granian._signals
 from granian._granian import WorkerSignal
 
+from tarazu.service.kernel import forbid_core_dumps, name_process
+
 WORKER_NAME = "tarazu worker"
-"""What `ps -o comm` and `top` show; the kernel keeps 15 characters."""
-PARENT_POLL_S = 0.5
+"""What `ps` and `top` show."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """Let signals wait until the block ends. For what is forked in it they wait until it has become a worker."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def hold_signals() -> None:
+    """Let signals wait. For what is forked from here they wait until it has become a worker."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
-def become_worker(stop_timeout_s: int) -> None:
-    """Make this process one for itself: SIGTERM stops it, and so does the end of its parent.
-
-    What is not done then within `stop_timeout_s` is given up.
-    """
+def become_worker() -> None:
+    """Make this process one for itself: SIGTERM stops it, and its memory is shown to no other."""
+    forbid_core_dumps()
     _take_signals()
     _stop_once()
     _let_threads_finish()
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(WORKER_NAME)
-    threading.Thread(target=_end_with_parent, args=(stop_timeout_s,), name="parent", daemon=True).start()
+    name_process(WORKER_NAME)
+
+
+def end_without_parent(stop_timeout_s: int) -> NoReturn:
+    """Stop this worker when the process that started it is no more: nobody else would, and it keeps the port.
+
+    What is not done then within `stop_timeout_s` is given up.
+    """
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(stop_timeout_s)
+    os._exit(1)
 
 
 def _take_signals() -> None:
@@ -84,15 +83,3 @@ def _let_threads_finish() -> None:
     if os.sched_getscheduler(0) == os.SCHED_OTHER:
         with suppress(OSError):  # it is only quicker
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
-def _end_with_parent(stop_timeout_s: int) -> None:
-    """Stop this worker when the process that started it has been killed: nobody else would, and it keeps the port."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    # Not parent.join(): a worker that was forked later keeps open what that waits for.
-    while os.getppid() == parent.pid:
-        time.sleep(PARENT_POLL_S)
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(stop_timeout_s)
-    os._exit(1)

@@ -22,7 +22,7 @@ from tarazu.store.engine import books_errors
 from tarazu.store.idempotency import KeyPage, Place, forget_old_keys
 from tarazu.store.intake import READ_INTAKE, intake_of
 from tarazu.store.many_rows import RowsStatement, insert_rows, update_rows, write_all
-from tarazu.store.operations import Admit, End, Identify, Later, Operation, Sweep, Work
+from tarazu.store.operations import Admit, End, Identify, Later, Operation, Sweep, Work, only_reads
 from tarazu.store.pages import on_page
 from tarazu.store.prepared import Prepared, Row, Values, read_together
 from tarazu.store.rows import (
@@ -187,8 +187,8 @@ class _Page:
                 key_ids.add(operation.key.id)
             elif isinstance(operation, End):
                 ends.append(operation)
-        only_reads = all(isinstance(operation, Identify) for operation in operations)
-        rows = self._rows(key_ids, ends, with_intake=bool(asked), only_reads=only_reads)
+        locks = not all(map(only_reads, operations))
+        rows = self._rows(key_ids, ends, with_intake=bool(asked), locks=locks)
 
         found = [account_of(row) for row in rows.get("accounts", ())]
         period = period_of(self._now_ms, self._catalogue.zone)
@@ -210,14 +210,14 @@ class _Page:
         self._idempotency.read(list(dict.fromkeys(place for place in places if place is not None)))
 
     def _rows(
-        self, key_ids: Collection[str], ends: Sequence[End], *, with_intake: bool, only_reads: bool
+        self, key_ids: Collection[str], ends: Sequence[End], *, with_intake: bool, locks: bool
     ) -> dict[str, list[Row]]:
         reads: dict[str, tuple[Prepared, Values]] = {}
         if key_ids or ends:
             ids = {"account_ids": [end.account_id for end in ends], "key_ids": list(key_ids)}
-            reads["accounts"] = (_READ_ACCOUNTS if only_reads else _LOCK_ACCOUNTS, ids)
+            reads["accounts"] = (_LOCK_ACCOUNTS if locks else _READ_ACCOUNTS, ids)
         if key_ids:
-            reads["keys"] = (_READ_KEYS if only_reads else _LOCK_KEYS, {"key_ids": list(key_ids)})
+            reads["keys"] = (_LOCK_KEYS if locks else _READ_KEYS, {"key_ids": list(key_ids)})
         if ends:
             ids = {"request_ids": [end.request_id for end in ends], "periods": list({end.period for end in ends})}
             reads["kept"] = (_LOCK_KEPT, ids)

@@ -26,7 +26,18 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import KeptConnection
-from tarazu.store.operations import SWEEP_MAX, Admit, End, Identify, Later, Operation, Sweep, Work, needs_disk
+from tarazu.store.operations import (
+    SWEEP_MAX,
+    Admit,
+    End,
+    Identify,
+    Later,
+    Operation,
+    Sweep,
+    Work,
+    needs_disk,
+    only_reads,
+)
 
 BATCH_MAX = 256
 QUEUE_MAX = 8_192
@@ -173,6 +184,16 @@ class Ledger:
         """
         return await self._in_time(self._submit(Work(function)))
 
+    async def look(self, function: Callable[[Connection], Any]) -> Any:
+        """Read by `function(connection)`, without any lock, and answer with its result.
+
+        Raises:
+            BooksUnavailableError: the books cannot be read.
+        """
+        return await self._in_time(
+            self._submit(Work(lambda connection, _now_ms: function(connection), only_reads=True))
+        )
+
     async def _in_time(self, future: "asyncio.Future[Any]") -> Any:
         """Wait for an answer, for a bounded time: a database that hangs says nothing, not even that it is away."""
         wait_s = AWAY_WAIT_S if self._is_away else WAIT_MAX_S
@@ -256,7 +277,7 @@ class Ledger:
         answers: list[Any] = []
         try:
             with self._connection.transaction(
-                read_only=all(isinstance(each, Identify) for each in operations),
+                read_only=all(map(only_reads, operations)),
                 relaxed=not any(map(needs_disk, operations)),
             ) as connection:
                 answers = run_batch(connection, operations, self.catalogue, self._clock())

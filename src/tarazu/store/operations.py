@@ -55,10 +55,11 @@ class Work(Struct, frozen=True):
     """Do anything else to the books: `function(connection, now_ms)`. Answered with what it returns.
 
     What it raises undoes only its own changes. It is called again when another operation breaks the batch, so it
-    must do nothing outside the database.
+    must do nothing outside the database. Where it only reads, it takes no lock.
     """
 
     function: Callable[[Connection, int], Any]
+    only_reads: bool = False
 
 
 class Later(Struct, frozen=True):
@@ -77,4 +78,11 @@ def needs_disk(operation: Operation) -> bool:
     A hold or a release that a power cut undoes costs nobody anything: nothing was delivered for it, and a hold
     that comes back is swept.
     """
-    return isinstance(operation, Work) or (isinstance(operation, End) and operation.state is RequestState.CHARGED)
+    if isinstance(operation, Work):
+        return not operation.only_reads
+    return isinstance(operation, End) and operation.state is RequestState.CHARGED
+
+
+def only_reads(operation: Operation) -> bool:
+    """Tell whether the operation changes nothing in the books."""
+    return isinstance(operation, Identify) or (isinstance(operation, Work) and operation.only_reads)

@@ -69,9 +69,8 @@ class PlaygroundPages:
         asked = (*turns, Turn(role="user", content=prompt))
         # Without its last message the conversation would be asked, and paid for, once more.
         request = _request(model, asked if prompt.strip() else ())
-        answer = await unless_gone(
-            visit.request.receive, self._completions.complete(PresentedKey(key.id, key.digest), request)
-        )
+        work = self._completions.complete(PresentedKey(key.id, key.digest), request)
+        answer = await unless_gone(visit.request.receive, work, self._completions.pulse)
         if answer is None:
             return Response(status_code=HTTPStatus.NO_CONTENT)  # nobody is there to read it
         if isinstance(answer.outcome, Refusal):

@@ -79,19 +79,29 @@ def load(
     return configuration
 
 
-def _find(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:
+def configuration_path(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Name the file that `load` reads; None is the demo catalogue."""
     if path is not None:
-        return path, _read(path, "check the path")
-    named = environ.get(CONFIGURATION_VARIABLE)
-    if named:
-        return Path(named), _read(Path(named), f"check the environment variable {CONFIGURATION_VARIABLE}")
+        return path
+    if named := environ.get(CONFIGURATION_VARIABLE):
+        return Path(named)
     try:
         CONFIGURATION_FILE.lstat()
     except FileNotFoundError:
-        return None, files("tarazu.service").joinpath(DEMO_FILE).read_text("utf-8")
+        return None
     except OSError:
         pass  # a folder that may not be looked into is no wish for the demo, nor is a broken link
-    return CONFIGURATION_FILE, _read(CONFIGURATION_FILE, "check the file")
+    return CONFIGURATION_FILE
+
+
+def _find(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:
+    found = configuration_path(path, environ)
+    if found is None:
+        return None, files("tarazu.service").joinpath(DEMO_FILE).read_text("utf-8")
+    advice = f"check the environment variable {CONFIGURATION_VARIABLE}"
+    if path is not None or found is CONFIGURATION_FILE:
+        advice = "check the file" if path is None else "check the path"
+    return found, _read(found, advice)
 
 
 def _read(path: Path, advice: str) -> str:

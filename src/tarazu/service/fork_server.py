@@ -1,0 +1,99 @@
+"""Fork workers at any time: from a process that has imported all that they need, and never has a second thread."""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import NoReturn
+
+from tarazu.service.kernel import adopt_orphans, name_process
+from tarazu.service.worker import hold_signals
+
+NAME = "tarazu forks"
+ANSWER_TIMEOUT_S = 5.0
+"""Far longer than a fork takes."""
+INDEX_BYTES = 1
+PROCESS_ID_BYTES = 8
+
+Run = Callable[[int, "Connection[object, object]"], int]
+"""What a worker does, by its index and the connection to its parent; answers with the exit status."""
+
+
+class ForkServer:
+    """The parent's end. The parent has threads, which a fork would stop in the middle of anything.
+
+    What is forked becomes the parent's own child, as if the parent had forked it.
+    """
+
+    def __init__(self, run: Run, *, forget: Callable[[], None]) -> None:
+        """Fork the server; `forget` closes what it must not keep open of its parent's, nor any worker."""
+        assert threading.active_count() == 1, "a fork would stop the others in the middle of anything"
+        adopt_orphans()
+        self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        self.process_id = os.fork()
+        if self.process_id == 0:
+            self._socket.close()
+            forget()  # or the port would stay taken as long as a worker finishes what it serves
+            _serve(theirs, run)
+        theirs.close()
+
+    def __repr__(self) -> str:
+        return f"<ForkServer {self.process_id}>"
+
+    def fork(self, index: int, connection: "Connection[object, object]") -> int:
+        """Answer with the process id of a new worker.
+
+        Raises:
+            OSError: the server has ended, is stopped, or has no room for one more process.
+        """
+        socket.send_fds(self._socket, [index.to_bytes(INDEX_BYTES)], [connection.fileno()])
+        process_id = int.from_bytes(self._socket.recv(PROCESS_ID_BYTES))
+        if process_id == 0:
+            raise BrokenPipeError("the fork server has ended")
+        return process_id
+
+    def close(self) -> None:
+        """End the server. Workers that it has forked go on."""
+        self._socket.close()
+        os.kill(self.process_id, signal.SIGKILL)
+        os.waitpid(self.process_id, 0)
+
+
+def _serve(parent: socket.socket, run: Run) -> NoReturn:
+    try:
+        hold_signals()  # for a worker they wait until it has its own answers; here they mean nothing
+        name_process(NAME)
+        while True:
+            message, descriptors, *_ = socket.recv_fds(parent, INDEX_BYTES, 1)
+            if not message:
+                os._exit(0)
+            [descriptor] = descriptors
+            parent.sendall(_fork_orphan(parent, run, int.from_bytes(message), descriptor).to_bytes(PROCESS_ID_BYTES))
+            os.close(descriptor)
+    finally:
+        os._exit(1)
+
+
+def _fork_orphan(parent: socket.socket, run: Run, index: int, descriptor: int) -> int:
+    """Fork a process whose parent ends at once, so that it becomes a child of this server's parent."""
+    readable, writable = os.pipe()
+    between = os.fork()
+    if between == 0:
+        try:
+            worker = os.fork()
+            if worker == 0:
+                for each in (readable, writable, parent.detach()):
+                    os.close(each)
+                os._exit(run(index, Connection(descriptor)))
+            os.write(writable, worker.to_bytes(PROCESS_ID_BYTES))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writable)
+    worker = int.from_bytes(os.read(readable, PROCESS_ID_BYTES))
+    os.close(readable)
+    os.waitpid(between, 0)
+    return worker
