@@ -45,11 +45,12 @@ def variables(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_check_finds_nothing_wrong(tarazu: Commands, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """With the variables set that its first lines name, and no others."""
+    """With the variables set that its first lines name, and no others; nothing to warn of either."""
     for variable in variables(name):
         monkeypatch.setenv(variable, "k")
     ran = tarazu("check", "--config", str(FOLDER / f"{name}.toml"))
     assert (ran.status, ran.err) == (0, "")
+    assert "Warning" not in ran.out
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

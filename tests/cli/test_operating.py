@@ -43,7 +43,22 @@ def test_check_lists_what_is_sold(tarazu: Commands) -> None:
     assert ["large", "50,000", "60", "all"] in lines
     assert ["(pay", "as", "you", "go)", "5", "test/one"] in lines
     assert ["test/one", "Test", "[One]", "1", "150", "openai"] in lines
-    assert lines[-1] == ["Without", "a", "model", "in", "the", "request,", "test/one", "answers."]
+    assert ["Without", "a", "model", "in", "the", "request,", "test/one", "answers."] in lines
+
+
+def test_check_warns_of_a_price_that_bounds_nothing(tarazu: Commands, folder: Path) -> None:
+    """A model that costs credits has max_output_tokens, or is named; the file is right all the same."""
+    warning = "test/one has a price, and its replies no bound: give it max_output_tokens."
+    ran = tarazu("check")
+    assert ran.status == 0
+    assert f"Warning: {warning}" in ran.out.splitlines()
+    checked = tarazu.json("check")
+    assert checked["ok"]
+    assert warning in checked["warnings"]
+    text = (folder / "tarazu.toml").read_text()
+    for mended in ("credits = 0", "credits = 1\nmax_output_tokens = 1"):
+        (folder / "tarazu.toml").write_text(text.replace("credits = 1", mended))
+        assert warning not in tarazu("check").out
 
 
 def test_check_prints_json(tarazu: Commands) -> None:

@@ -287,7 +287,22 @@ def test_a_clock_behind_the_opening_of_an_account_still_has_a_month(books: Books
 
 
 @pytest.mark.parametrize(
-    "month", ["", "2026", "2026-13", "2026-00", "26-02", "2026-2", "0000-01", "2026-02-01", "٢٠٢٦-٠٢"]
+    "month",
+    [
+        "",
+        "2026",
+        "2026-13",
+        "2026-00",
+        "26-02",
+        "2026-2",
+        "0000-01",
+        "0001-01",
+        "1969-12",
+        "9999-01",
+        "9999-12",
+        "2026-02-01",
+        "٢٠٢٦-٠٢",
+    ],
 )
 def test_what_is_no_month_is_refused(books: Books, month: str) -> None:
     """It may stand in an address that anybody can write."""

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - configuration, database and API are loaded only by the commands that use them
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -153,11 +154,14 @@ def _warnings(configuration: "Configuration") -> tuple[str, ...]:
     from tarazu.service.books import privacy_advice
     from tarazu.store.availability import BooksUnavailableError
 
-    try:
+    warnings = [
+        f"{model_id} has a price, and its replies no bound: give it max_output_tokens."
+        for model_id in configuration.catalogue.unbounded_models()
+    ]
+    with suppress(BooksUnavailableError):  # whoever opens the books tells
         advice = privacy_advice(configuration.database_url)
-    except BooksUnavailableError:  # whoever opens the books tells
-        return ()
-    return () if advice is None else (advice,)
+        warnings += [] if advice is None else [advice]
+    return tuple(warnings)
 
 
 def _print_catalogue(configuration: "Configuration") -> None:

@@ -116,6 +116,10 @@ class Catalogue(Struct, frozen=True, kw_only=True):
         """Tell what an account of this plan may use: its plan, or without one the pay-as-you-go section."""
         return self.plan(plan_name) or self.payg
 
+    def unbounded_models(self) -> tuple[str, ...]:
+        """List the models that have a price and no bound on what it buys."""
+        return tuple(model.id for model in self.models.values() if model.credits and model.max_output_tokens is None)
+
     def usable_models(self, offer: Offer, key_models: tuple[str, ...] | None) -> Iterator[Model]:
         """List the models that both the offer and the key allow, in catalogue order."""
         return (model for model in self.models.values() if self._allows(model.id, offer, key_models))

@@ -13,10 +13,13 @@ LIMIT_PER_MINUTE_MAX = 10**9
 EXPIRY_S_MAX = 36_500 * 86_400
 """A hundred years: what lasts longer is meant to last for ever."""
 
+PERIOD_FIRST = "1970-01"
+PERIOD_LAST = "9998-12"
+"""No books have others, and no calendar here has one more month in every time zone."""
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
-_PERIOD = re.compile(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])")
+_PERIOD = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -68,7 +71,7 @@ def checked_period(period: str) -> str:
     Raises:
         ProvisioningError: it is none.
     """
-    if _PERIOD.fullmatch(period) is None:
+    if _PERIOD.fullmatch(period) is None or not PERIOD_FIRST <= period <= PERIOD_LAST:
         raise ProvisioningError("{period!r} is no month. Write one as in 2026-02.", member="period", period=period)
     return period
 

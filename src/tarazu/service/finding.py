@@ -4,7 +4,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, Key
-from tarazu.service.checks import checked_length
+from tarazu.service.checks import NAME_LENGTH_MAX, checked_length
 from tarazu.service.provisioning_errors import NotThereError
 from tarazu.store.accounts import find_account, newest_accounts, search_accounts
 from tarazu.store.keys import newest_keys
@@ -46,6 +46,8 @@ def accounts_page(connection: Connection, *, search: str | None, limit: int, aft
     """
     checked_length(limit)
     text = (search or "").strip()
+    if len(text) > NAME_LENGTH_MAX:
+        return AccountPage(accounts=(), more=False)  # nothing is called so
     try:
         if text:
             found = search_accounts(connection, text, limit=limit + 1, after=after)

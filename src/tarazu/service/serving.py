@@ -82,6 +82,8 @@ def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready
     except TooFewFilesError as error:
         raise ServingError(str(error)) from None
     with _hold_port(server) as held, _local_models(read) as local_models:
+        if unbounded := read.catalogue.unbounded_models():
+            log.warning("replies_unbounded", models=unbounded, advice="give each max_output_tokens")
         server = replace(server, port=held.getsockname()[1])
         granian = _Granian(Setup(replace(read, server=server), clock, local_models.addresses), held, connections)
         reloader = Reloader(read, granian.crew, local_models, on_change=granian.give_time)
