@@ -22,13 +22,15 @@ from tarazu.service.link import Answer, Order, Stage
 
 TURN_S = 1.0
 STUCK_TURNS = 10
-"""So many turns of the parent without a beat, and a worker is stuck. The parent's own pauses count as one turn each."""
+"""So many turns of the parent without a beat, and a worker is stuck; so many without an answer, and it cannot hear.
+
+A pause of the parent, or of the whole machine, is one turn, however long: no worker is blamed for it.
+"""
 START_TURNS = 60
 """The same for one that has not beaten yet: a process that is made afresh imports all that it needs first."""
-ANSWER_TIMEOUT_S = 10.0
-"""A worker that serves, and has not answered an order by then, cannot hear."""
-START_TIMEOUT_S = 60.0
-"""For so long an order waits for workers that start meanwhile."""
+SEND_TIMEOUT_S = 10.0
+PUBLISH_TIMEOUT_S = 60.0
+"""For so long a new setup waits for all workers, those too that take the place of others meanwhile."""
 TELL_AGAIN_S = 1.0
 """How often a worker that has not stopped yet is told to again."""
 CRASHES_WITHIN_S = 60.0
@@ -66,6 +68,7 @@ class Worker:
         """The number of the last order that it has done."""
         self.is_heard = False
         self.silent_turns = 0
+        self.unanswered_turns = 0
         self.has_ended = False
         self._lock = threading.Lock()
         self._sending = threading.Lock()
@@ -106,10 +109,13 @@ class Worker:
         code = os.waitstatus_to_exitcode(status)
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
-    @property
-    def is_stuck(self) -> bool:
-        """Tell whether it has been silent for too long."""
-        return self.silent_turns >= (STUCK_TURNS if self.is_heard else START_TURNS)
+    def fault(self, number: int) -> str | None:
+        """Take note of a turn of the parent, whose newest order has this number; tell what is wrong by now."""
+        self.silent_turns += 1
+        self.unanswered_turns = self.unanswered_turns + 1 if 0 < self.answered < number else 0
+        if self.silent_turns >= (STUCK_TURNS if self.is_heard else START_TURNS):
+            return "worker_stuck"
+        return "worker_does_not_answer" if self.unanswered_turns >= STUCK_TURNS else None
 
 
 class Workers:
@@ -251,12 +257,7 @@ class Workers:
             return self._is_stopping or len(answered()) == self._count
 
         with self._changed:
-            self._changed.wait_for(is_settled, ANSWER_TIMEOUT_S)
-            for worker in self._living():
-                if 0 < worker.answered < number:
-                    log.error("worker_does_not_answer", worker=worker.index + 1, process=worker.process_id)
-                    worker.send_signal(signal.SIGKILL)
-            self._changed.wait_for(is_settled, START_TIMEOUT_S)
+            self._changed.wait_for(is_settled, PUBLISH_TIMEOUT_S)
             done = sum(worker.done >= number for worker in answered())
             return Published(done, self._count, is_undone=done < len(answered()))
 
@@ -291,15 +292,13 @@ class Workers:
 
     def _turn(self) -> None:
         for worker in self._living():
-            worker.silent_turns += 1
-            if worker.is_stuck:
-                log.error("worker_stuck", worker=worker.index + 1, process=worker.process_id, turns=worker.silent_turns)
-                worker.silent_turns = 0
+            if fault := worker.fault(self._order.number):
+                log.error(fault, worker=worker.index + 1, process=worker.process_id)
                 worker.send_signal(signal.SIGKILL)
 
 
 def _bound_sending(connection: "Connection[Any, Any]") -> None:
     """Let a message that the other end does not read be given up."""
-    bound = struct.pack("@ll", int(ANSWER_TIMEOUT_S), 0)
+    bound = struct.pack("@ll", int(SEND_TIMEOUT_S), 0)
     with socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
