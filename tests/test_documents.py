@@ -19,7 +19,7 @@ from tarazu.api import body, content_type, head
 from tarazu.api.admin.routes import ROUTES
 from tarazu.backends import health, http_client, http_route, local, local_backend, local_server, pool
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
-from tarazu.cli.app import app
+from tarazu.cli.app import whole_app
 from tarazu.domain import attempts, prompt
 from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
@@ -162,7 +162,7 @@ def test_every_route_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_every_command_is_described() -> None:
     """Each command stands on a page by its whole name."""
-    missing = [path for path in command_paths(app) if not mentions(" ".join(("tarazu", *path)))]
+    missing = [path for path in command_paths(whole_app()) if not mentions(" ".join(("tarazu", *path)))]
     assert missing == []
 
 

@@ -10,7 +10,7 @@ from io import StringIO
 from cyclopts import App
 from rich.console import Console
 
-from tarazu.cli.app import app
+from tarazu.cli.app import whole_app
 
 WIDTH = 100
 INTRODUCTION = """\
@@ -35,7 +35,7 @@ This page is what the commands themselves print with `--help`.
 
 def commands_page() -> str:
     """Write the whole page."""
-    return "\n".join([INTRODUCTION, *(_section(path) for path in command_paths(app))])
+    return "\n".join([INTRODUCTION, *(_section(path) for path in command_paths(whole_app()))])
 
 
 def command_paths(parent: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -48,7 +48,7 @@ def command_paths(parent: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 def _section(path: tuple[str, ...]) -> str:
     text = StringIO()
-    app.help_print(path, console=Console(file=text, width=WIDTH, force_terminal=False, color_system=None))
+    whole_app().help_print(path, console=Console(file=text, width=WIDTH, force_terminal=False, color_system=None))
     lines = "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
     return f"## {' '.join(('tarazu', *path))}\n\n```text\n{lines}\n```\n"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tarazu.cli.app import app
+from tarazu.cli.app import whole_app
 from tests.cli.commands_page import command_paths
 
 ACCOUNT = "acc_00000000000000"
@@ -51,5 +51,5 @@ WITHOUT_BOOKS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 def every_command() -> set[tuple[str, ...]]:
     """List the words of all commands that do something, rather than hold others."""
-    paths = set(command_paths(app))
+    paths = set(command_paths(whole_app()))
     return {path for path in paths if not any(other[:-1] == path for other in paths if other)}

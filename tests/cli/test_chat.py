@@ -115,7 +115,7 @@ def test_an_argument_that_is_no_text_is_refused(folder: Path, api: ScriptedApi) 
         check=False,
     )
     assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr == b"tarazu: The prompt is no Unicode text.\nSend text in UTF-8.\n"
+    assert ran.stderr == b"tarazu: Argument 2 is no Unicode text.\nSend text in UTF-8.\n"
 
 
 def test_the_key_comes_from_a_file(

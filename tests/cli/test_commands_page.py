@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tarazu.cli.app import app
+from tarazu.cli.app import whole_app
 from tests.cli.commands_page import WIDTH, command_paths, commands_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -46,13 +46,13 @@ def test_the_page_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatc
 def test_the_commands_are_those_that_were_agreed() -> None:
     """There is every command that other programs rely on, and no other."""
     found: dict[str, list[str]] = {group: [] for group in COMMANDS}
-    for path in command_paths(app):
+    for path in command_paths(whole_app()):
         if " ".join(path) not in COMMANDS:
             found[" ".join(path[:-1])].append(path[-1])
     assert {group: sorted(names) for group, names in found.items()} == COMMANDS
 
 
-@pytest.mark.parametrize("path", [path for path in command_paths(app) if " ".join(path) not in COMMANDS])
+@pytest.mark.parametrize("path", [path for path in command_paths(whole_app()) if " ".join(path) not in COMMANDS])
 def test_every_command_shows_examples(path: tuple[str, ...], page: str) -> None:
     """The help of each command that does something has an example of it."""
     assert f"\n    {' '.join(('tarazu', *path))}" in page
@@ -60,7 +60,7 @@ def test_every_command_shows_examples(path: tuple[str, ...], page: str) -> None:
 
 def test_no_sentence_of_a_help_text_is_broken_twice() -> None:
     """The prose fits a terminal of 80 columns as it is written: what is wrapped again leaves words alone on a line."""
-    commands = [reduce(lambda parent, name: parent[name], path, app) for path in command_paths(app)]
+    commands = [reduce(lambda parent, name: parent[name], path, whole_app()) for path in command_paths(whole_app())]
     texts = [inspect.getdoc(command.default_command) or "" for command in commands]
     lines = [line for text in texts for line in text.splitlines() if not line.startswith(" ")]
     assert len(lines) >= 100

@@ -86,7 +86,7 @@ def test_ctrl_c_is_quiet(tarazu: Commands, monkeypatch: pytest.MonkeyPatch) -> N
     def interrupted(_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "app", interrupted)
+    monkeypatch.setattr(running, "app_for", interrupted)
     ran = tarazu("account", "list")
     assert (ran.status, ran.out, ran.err) == (130, "", "")
 

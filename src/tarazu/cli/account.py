@@ -10,7 +10,7 @@ from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import AccountDocument
 from tarazu.cli.errors import UsageError
 from tarazu.cli.options import AsJson, ConfigPath, command_group
-from tarazu.cli.output import Column, counted, print_fields, print_json, print_table, say
+from tarazu.cli.output import Column, counted, print_fields, print_json, print_table, say, shown_once
 from tarazu.cli.people_documents import InvitationDocument, SignOutDocument
 from tarazu.cli.program import command_line
 from tarazu.domain.accounts import AccountStatus
@@ -165,11 +165,12 @@ def invite(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigP
     with open_provisioning(configuration) as provisioning:
         invitation = provisioning.invite_holder(account_id)
     document = InvitationDocument.of(account_id, invitation, configuration.server.base_url)
-    if as_json:
-        print_json(document)
-        return
-    print_fields((("Link", document.link), ("Account", document.id), ("Expires", document.link_expires_at)))
-    say("\nSend it to the account's holder alone: whoever follows it first chooses the password.")
+    with shown_once(
+        f"A link for {account_id} is made",
+        "Nothing can show it again. Make another, which takes its place: "
+        f"{command_line(f'account invite {account_id}', config)}",
+    ):
+        _print_invitation(document, as_json=as_json)
 
 
 @account_app.command(name="sign-out")
@@ -188,6 +189,14 @@ def sign_out(account_id: AccountId, /, *, as_json: AsJson = False, config: Confi
         print_json(document)
     else:
         say(f"Ended {counted(document.sessions, 'session')} of the holder of {document.id}.")
+
+
+def _print_invitation(document: InvitationDocument, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+        return
+    print_fields((("Link", document.link), ("Account", document.id), ("Expires", document.link_expires_at)))
+    say("\nSend it to the account's holder alone: whoever follows it first chooses the password.")
 
 
 def _print_account(document: AccountDocument, *, as_json: bool) -> None:

@@ -25,8 +25,8 @@ _COLUMNS = (
     Column("act", whole=True),
     Column("by"),
     Column("via", whole=True),
-    Column("account"),
-    Column("subject"),
+    Column("account", whole=True),
+    Column("subject", whole=True),
     Column("detail"),
 )
 

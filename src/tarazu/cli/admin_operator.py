@@ -1,12 +1,14 @@
 """`tarazu admin operator`: who may open the operators' pages."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.options import AsJson, ConfigPath, command_group
-from tarazu.cli.output import Column, print_fields, print_json, print_table, say
+from tarazu.cli.output import Column, print_fields, print_json, print_table, say, shown_once
 from tarazu.cli.people_documents import InvitationDocument, NewOperatorDocument, OperatorDocument
 from tarazu.cli.program import command_line
 from tarazu.domain.people import OperatorStatus
@@ -48,19 +50,14 @@ def create(
     with open_provisioning(configuration) as provisioning:
         operator, invitation = provisioning.create_operator(email=email, name=name)
     document = NewOperatorDocument.invited(operator, invitation, configuration.server.base_url)
-    if as_json:
-        print_json(document)
-        return
-    print_fields(
-        (
-            ("Link", document.link),
-            ("Expires", document.link_expires_at),
-            ("Id", document.id),
-            ("Name", document.name),
-            ("Email", document.email),
-        )
+    fields = (
+        ("Link", document.link),
+        ("Expires", document.link_expires_at),
+        ("Id", document.id),
+        ("Name", document.name),
+        ("Email", document.email),
     )
-    say(SEND_ADVICE)
+    _print_invitation(document, fields, config, as_json=as_json)
 
 
 @operator_app.command(name="list")
@@ -100,11 +97,8 @@ def invite(operator: OperatorId, /, *, as_json: AsJson = False, config: ConfigPa
     with open_provisioning(configuration) as provisioning:
         invitation = provisioning.invite_operator(operator)
     document = InvitationDocument.of(operator, invitation, configuration.server.base_url)
-    if as_json:
-        print_json(document)
-        return
-    print_fields((("Link", document.link), ("Expires", document.link_expires_at), ("Id", document.id)))
-    say(SEND_ADVICE)
+    fields = (("Link", document.link), ("Expires", document.link_expires_at), ("Id", document.id))
+    _print_invitation(document, fields, config, as_json=as_json)
 
 
 @operator_app.command(name="set")
@@ -128,3 +122,22 @@ def set_(
         print_json(document)
     else:
         say(f"{document.id} ({document.email}) is {document.status}.")
+
+
+def _print_invitation(
+    document: InvitationDocument | NewOperatorDocument,
+    fields: Iterable[tuple[str, object]],
+    config: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    with shown_once(
+        f"A link for {document.id} is made",
+        "Nothing can show it again. Make another, which takes its place: "
+        f"{command_line(f'admin operator invite {document.id}', config)}",
+    ):
+        if as_json:
+            print_json(document)
+            return
+        print_fields(fields)
+        say(SEND_ADVICE)

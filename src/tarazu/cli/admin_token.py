@@ -7,14 +7,18 @@ from cyclopts import Parameter
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option
-from tarazu.cli.output import Column, print_fields, print_json, print_table, say
+from tarazu.cli.output import Column, print_fields, print_json, print_table, say, shown_once
+from tarazu.cli.pasted import id_of_key
 from tarazu.cli.people_documents import AdminTokenDocument, IssuedTokenDocument
 from tarazu.cli.program import command_line
 
 token_app = command_group("token", "Issue, list and revoke tokens of the admin API.")
 
 TokenId = Annotated[
-    str, Parameter(name="ID", help="The token's id, as in tok_4fGh…; tarazu admin token list tells it.")
+    str,
+    Parameter(
+        name="ID", converter=id_of_key, help="The token's id, as in tok_4fGh…; tarazu admin token list tells it."
+    ),
 ]
 
 _COLUMNS = (
@@ -61,19 +65,11 @@ def create(
             expires_in_s=expires,
         )
     document = IssuedTokenDocument.of(issued)
-    if as_json:
-        print_json(document)
-        return
-    print_fields(
-        (
-            ("Token", document.secret),
-            ("Id", document.id),
-            ("Name", document.name),
-            ("Scopes", document.scopes),
-            ("Expires", document.expires_at or "never"),
-        )
-    )
-    say("\nKeep the token now: it is not shown again.")
+    with shown_once(
+        f"The token {document.id} is made",
+        f"Nothing can show it again. Revoke it: {command_line(f'admin token revoke {document.id}', config)}",
+    ):
+        _print_issued(document, as_json=as_json)
 
 
 @token_app.command(name="list")
@@ -116,3 +112,19 @@ def revoke(token: TokenId, /, *, as_json: AsJson = False, config: ConfigPath = N
         print_json(document)
     else:
         say(f"{document.id} ({document.name}) is revoked since {document.revoked_at}.")
+
+
+def _print_issued(document: IssuedTokenDocument, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+        return
+    print_fields(
+        (
+            ("Token", document.secret),
+            ("Id", document.id),
+            ("Name", document.name),
+            ("Scopes", document.scopes),
+            ("Expires", document.expires_at or "never"),
+        )
+    )
+    say("\nKeep the token now: it is not shown again.")

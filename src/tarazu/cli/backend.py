@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - configuration, database and backends are loaded only by the commands that use them
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -13,7 +12,6 @@ from tarazu.cli.documents import BackendDocument, TriedBackendDocument
 from tarazu.cli.errors import EXIT_FAILED, CommandError, UsageError
 from tarazu.cli.options import AsJson, ConfigPath, checked_setting, command_group
 from tarazu.cli.output import Column, counted, print_json, print_table, printable, progress, say, unicode_text
-from tarazu.service.servers import model_of
 
 if TYPE_CHECKING:
     from tarazu.domain.catalogue import Catalogue, Model
@@ -102,6 +100,8 @@ def ask(
         tarazu backend test
         tarazu backend test openai/gpt-4o-mini --timeout 10
     """
+    import asyncio
+
     from tarazu.service.trying import PROMPT, try_backends
 
     catalogue = read_configuration(config).catalogue
@@ -177,6 +177,7 @@ def _checked_prompt(prompt: str) -> str:
 
 def _print_tried(tried: "list[TriedBackend]") -> None:
     from tarazu.cli.backend_advice import next_step
+    from tarazu.service.servers import model_of
 
     print_table(
         _TEST_COLUMNS,

@@ -8,7 +8,6 @@ from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
-from tarazu.service.servers import host_of, model_of, url_of
 
 if TYPE_CHECKING:
     from tarazu.service.backend_reports import BackendReport
@@ -325,6 +324,8 @@ class BackendDocument(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, report: "BackendReport") -> "BackendDocument":
         """Describe a backend, and its rests."""
+        from tarazu.service.servers import host_of, model_of, url_of  # noqa: PLC0415 - no other document needs it
+
         spec = report.spec
         return cls(
             model=report.model.id,

@@ -8,16 +8,22 @@ from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import IssuedKeyDocument, KeyDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option, number_option
-from tarazu.cli.output import Column, print_fields, print_json, print_table, say
+from tarazu.cli.output import Column, print_fields, print_json, print_table, say, shown_once
+from tarazu.cli.pasted import id_of_key
 from tarazu.cli.program import command_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tarazu.service.key_acts import IssuedKey
 
 key_app = command_group("key", "Issue, list, revoke and replace API keys.")
 
 AccountId = Annotated[str, Parameter(name="ACCOUNT", help="The account's id, as in acc_9Kx2…")]
-KeyId = Annotated[str, Parameter(name="KEY", help="The key's id, as in key_4fGh…; tarazu key list ACCOUNT tells it.")]
+KeyId = Annotated[
+    str,
+    Parameter(name="KEY", converter=id_of_key, help="The key's id, as in key_4fGh…; tarazu key list ACCOUNT tells it."),
+]
 
 _COLUMNS = (
     Column("id", whole=True),
@@ -70,7 +76,7 @@ def create(
             limit_per_minute=limit_per_minute,
             expires_in_s=expires,
         )
-    _print_issued(issued, as_json=as_json)
+    _print_issued(issued, config, as_json=as_json)
 
 
 @key_app.command(name="list")
@@ -141,13 +147,21 @@ def replace(
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         issued = provisioning.replace_key(key, grace_s=grace)
-    _print_issued(issued, as_json=as_json)
+    _print_issued(issued, config, as_json=as_json)
     if not as_json:
         say(f"The old one, {key}, {'ends after its time of grace' if grace else 'is revoked'}.")
 
 
-def _print_issued(issued: "IssuedKey", *, as_json: bool) -> None:
+def _print_issued(issued: "IssuedKey", config: "Path | None", *, as_json: bool) -> None:
     document = IssuedKeyDocument.of(issued)
+    with shown_once(
+        f"The key {document.id} is made",
+        f"Nothing can show it again. Make another in its place: {command_line(f'key replace {document.id}', config)}",
+    ):
+        _print_document(document, as_json=as_json)
+
+
+def _print_document(document: IssuedKeyDocument, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return

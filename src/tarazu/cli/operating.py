@@ -14,7 +14,7 @@ from tarazu.cli.desk import open_books, read_configuration
 from tarazu.cli.documents import CheckDocument, ModelDocument, PlanDocument, ProblemDocument
 from tarazu.cli.errors import EXIT_FAILED
 from tarazu.cli.options import AsJson, ConfigPath
-from tarazu.cli.output import INDENT, Column, counted, print_json, print_table, progress, say
+from tarazu.cli.output import INDENT, Column, counted, print_json, print_json_text, print_table, progress, say
 from tarazu.domain.catalogue import ANY_MODEL
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def openapi(
     if as_json:
         print_json(document())
     else:
-        say(msgspec.json.format(msgspec.json.encode(document()), indent=INDENT).decode())
+        print_json_text(msgspec.json.format(msgspec.json.encode(document()), indent=INDENT).decode())
 
 
 def _checked(config: Path | None) -> CheckDocument:

@@ -10,9 +10,8 @@ from cyclopts import App, Group, Parameter, Token
 from tarazu.cli.durations import duration_s
 from tarazu.cli.errors import UsageError
 from tarazu.domain.numbers import read_number
-from tarazu.service.configuration import ServerSettings
 
-DEFAULT_URL = ServerSettings().base_url
+DEFAULT_URL = "http://127.0.0.1:8080"
 """Where `tarazu serve` answers when nothing else is said."""
 
 ConfigPath = Annotated[

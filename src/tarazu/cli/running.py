@@ -3,13 +3,16 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from itertools import pairwise
+from typing import TYPE_CHECKING, NoReturn
 
-from cyclopts import CoercionError, CycloptsError
-
-from tarazu.cli.app import app
 from tarazu.cli.errors import CommandError, UsageError
-from tarazu.cli.output import say_aside
+from tarazu.cli.output import say, say_aside, unicode_text
+from tarazu.cli.pasted import without_secrets
+from tarazu.cli.streams import give_output_up, is_unwritable, prepare_streams
+
+if TYPE_CHECKING:
+    from cyclopts import App, CycloptsError
 
 EXIT_INTERRUPTED = 130
 """What shells say of a program that SIGINT has ended."""
@@ -19,37 +22,87 @@ EXIT_BROKEN_PIPE = 141
 
 def main() -> NoReturn:
     """Run the command that the process's arguments name."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows its number; nothing fails over it.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a real process has text streams
+    prepare_streams()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; answer with its exit status.
+    """Run one command; answer with its exit status. Every command begins and ends here.
 
     What a person can put right is said in one line on standard error. Only a fault of ours leaves a traceback.
     """
     try:
-        status: int | None = app(arguments)
+        status = _run(arguments)
         sys.stdout.flush()
     except CommandError as error:
-        return _say(error)
-    except CycloptsError as error:
-        problem = str(error)
-        if isinstance(error, CoercionError) and error.argument and error.token and error.token.keyword is None:
-            problem = f"Invalid value for {error.argument.name}: {problem}"
-        command = " ".join(["tarazu", *(error.command_chain or ())])
-        return _say(UsageError(problem, f"See how it is used: {command} --help"))
+        say_aside(f"tarazu: {without_secrets(str(error))}")
+        return error.exit_status
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone. What is still buffered must not fail again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has gone
+        give_output_up()
         return EXIT_BROKEN_PIPE
+    except OSError as error:
+        if not is_unwritable(error):
+            raise
+        give_output_up()
+        say_aside(f"tarazu: The output cannot be written: {error.strerror}.")
+        return CommandError.exit_status
     return status or 0
 
 
-def _say(error: CommandError) -> int:
-    say_aside(f"tarazu: {error}")
-    return error.exit_status
+def app_for(first: str | None) -> "App":
+    """Make the program with the command of this first word, or with all commands."""
+    from tarazu.cli.app import app_for as make  # noqa: PLC0415 - the version is told without it
+
+    return make(first)
+
+
+def _run(arguments: Sequence[str]) -> int | None:
+    if list(arguments) == ["--version"]:
+        from tarazu.cli.release import release  # noqa: PLC0415 - no other command needs it
+
+        say(release())
+        return None
+    _refuse_odd_texts(arguments)
+    from cyclopts import CycloptsError  # noqa: PLC0415 - the version is told without it
+
+    try:
+        status: int | None = app_for(next(iter(arguments), None))(arguments)
+    except CycloptsError as error:
+        raise _usage_error(error, arguments) from None
+    return status
+
+
+def _refuse_odd_texts(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text, in what a person types or sets: no file, database or JSON takes them."""
+    for place, argument in enumerate(arguments, start=1):
+        unicode_text(argument, f"Argument {place}")
+    for name, value in os.environ.items():
+        if name.startswith("TARAZU_"):
+            unicode_text(value, f"The environment variable {name}")
+
+
+def _usage_error(error: "CycloptsError", arguments: Sequence[str]) -> UsageError:
+    from cyclopts import CoercionError, MissingArgumentError  # noqa: PLC0415 - as above
+
+    problem = str(error)
+    if isinstance(error, CoercionError) and error.argument and error.token and error.token.keyword is None:
+        problem = f"Invalid value for {error.argument.name}: {problem}"
+    elif isinstance(error, MissingArgumentError) and (option := _given_a_dash(arguments)) is not None:
+        name, value = option
+        problem = f"{name} is followed by {value}, which looks like an option. Write it as {name}={value}"
+    command = " ".join(["tarazu", *(error.command_chain or ())])
+    return UsageError(problem, f"See how it is used: {command} --help")
+
+
+def _given_a_dash(arguments: Sequence[str]) -> tuple[str, str] | None:
+    """Find an option whose value begins with a dash, as in `--expires -1d`."""
+    return next(
+        (
+            (option, value)
+            for option, value in pairwise(arguments)
+            if option.startswith("--") and "=" not in option and value.startswith("-") and not value.startswith("--")
+        ),
+        None,
+    )

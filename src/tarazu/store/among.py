@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import msgspec
-from sqlalchemy import Boolean, ColumnElement, Dialect, SelectBase, Text, TypeDecorator, bindparam
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ARRAY, Boolean, ColumnElement, Dialect, SelectBase, Text, TypeDecorator, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement

@@ -23,13 +23,12 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tarazu.domain.credits import RequestState
 from tarazu.store.schema import daily_usage, requests
 from tarazu.store.snapshot import ASIDE, IN_MEMORY
 from tarazu.store.telling import Tell
-from tarazu.store.upsert import resolving
+from tarazu.store.upsert import insert_into, resolving
 
 SLICE = 250_000
 """Requests that are added up in one go on SQLite, which groups in memory alone."""
@@ -136,8 +135,7 @@ def _add_callers(connection: Connection) -> None:
     by = [slice_sums.c[name] for name in CALLER_KEY]
     kept = func.sum(case((_IS_KEPT, slice_sums.c.credits), else_=0))
     rows = select(*by, func.sum(slice_sums.c.requests), kept).where(true()).group_by(*by)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    added = dialect.insert(caller_sums).from_select(caller_sums.c.keys(), rows)
+    added = insert_into(connection, caller_sums).from_select(caller_sums.c.keys(), rows)
     connection.execute(resolving(added, caller_sums, adding=("requests", "credits")))
 
 

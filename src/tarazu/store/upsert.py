@@ -4,14 +4,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
-
-_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 def insert_into(connection: Connection, table: Table) -> Any:
     """Begin an INSERT in the store's own dialect, which can say what becomes of a row that is there already."""
-    return _INSERT[connection.dialect.name](table)
+    # The other one is not loaded: its dialect would be a tenth of a command's start.
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert  # noqa: PLC0415 - as told
+
+        return insert(table)
+    from sqlalchemy.dialects.sqlite import insert as insert_sqlite  # noqa: PLC0415 - as told
+
+    return insert_sqlite(table)
 
 
 def resolving(insert: Any, table: Table, *, adding: Iterable[str] = (), replacing: Iterable[str] = ()) -> Any:
