@@ -88,15 +88,16 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
     Where a terminal is too narrow, texts are folded at their spaces. Where that does not do, each row is printed as
     `print_fields` does: a figure or an id is never cut.
     """
+    headings = [_cell(column.heading.upper()) for column in columns]
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = _widths(columns, cells, _terminal_width())
+    widths = _widths(columns, [headings, *cells], _terminal_width())
     if widths is None:
         for number, row in enumerate(cells):
             if number:
                 say()
-            _print_pairs([(column.heading.upper(), text) for column, text in zip(columns, row, strict=True) if text])
+            _print_pairs([(heading, text) for heading, text in zip(headings, row, strict=True) if text])
         return
-    lines = [_bold(_row_lines(columns, [column.heading.upper() for column in columns], widths)[0])]
+    lines = list(map(_bold, _row_lines(columns, headings, widths)))
     for row in cells:
         lines += _row_lines(columns, row, widths)
     _write("".join(f"{line}\n" for line in lines))
@@ -104,7 +105,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Print one thing, a field a line."""
-    _print_pairs([(name, _cell(value)) for name, value in fields])
+    _print_pairs([(_cell(name), _cell(value)) for name, value in fields])
 
 
 @contextmanager
@@ -196,9 +197,9 @@ def _print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     _write("".join(f"{line}\n" for line in lines))
 
 
-def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], terminal_width: int | None) -> list[int] | None:
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], terminal_width: int | None) -> list[int] | None:
     """Tell how wide each column is to be; None where they do not stand side by side without cutting something."""
-    texts = [[column.heading, *(row[place] for row in cells)] for place, column in enumerate(columns)]
+    texts = list(zip(*rows, strict=True))
     widths = [max(map(_width, column)) for column in texts]
     if terminal_width is None:
         return widths
