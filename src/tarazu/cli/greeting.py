@@ -11,12 +11,14 @@ from tarazu.service.configuration.addresses import API_PATH
 QUESTION = "What is the capital of France?"
 
 
-def demo_greeting(base_url: str, *, key: str, model_id: str) -> str:
+def demo_greeting(base_url: str, reason: str, *, key: str, model_id: str) -> str:
     """Greet at the first start of the demo. This is the one place where its key is shown."""
     api = base_url + API_PATH
     body = msgspec.json.encode({"prompt": QUESTION}).decode()
     return f"""\
 Tarazu is ready at {base_url}
+
+{reason}
 
 Your API key, shown only this once:
 {key}

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - the server is loaded only by the command that runs it
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,20 +11,20 @@ from msgspec.structs import replace
 
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import books_errors, open_provisioning, read_configuration
-from tarazu.cli.errors import CommandError
+from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.greeting import demo_greeting, greeting
 from tarazu.cli.options import ConfigPath, checked_setting, number_option
-from tarazu.cli.output import say, say_aside
+from tarazu.cli.output import say, say_aside, shown_once
 from tarazu.cli.program import command_line
 
 if TYPE_CHECKING:
     from tarazu.service.configuration import Configuration, ServerSettings
-    from tarazu.service.provisioning import Provisioning
 
 DEMO_NAME = "Demo"
 """The name of the account that the demo catalogue begins with."""
 DEMO_PLAN = "free"
 DEMO_KEY_NAME = "demo"
+DEMO_REASON = "This is the demo: there is no tarazu.toml here, and neither --config nor TARAZU_CONFIG names another file."
 
 
 def serve(
@@ -42,7 +43,7 @@ def serve(
     Options win over the configuration. SIGHUP puts a changed configuration in
     force without a stop. Without a configuration it is a demo: a small language
     model that is built in, and, at the first start, an account whose API key is
-    printed once.
+    shown once, on a terminal alone.
 
     For example:
 
@@ -60,12 +61,12 @@ def serve(
     with books_errors(configuration):  # books that cannot be used are told of before anything starts
         make_books(configuration.database_url)
 
-    def greet(base_url: str) -> None:
+    def greet(serving: "ServerSettings") -> None:
         try:
-            say(_greeting(configuration, base_url.rstrip("/"), config))
+            _greet(configuration, serving, config)
         except CommandError as error:  # the service runs in spite of it
             say_aside(f"tarazu: {error}")
-        except BrokenPipeError:
+        except OSError:
             pass  # nobody reads it
 
     try:
@@ -77,8 +78,11 @@ def serve(
 def _overridden(
     server: "ServerSettings", *, host: str | None, port: int | None, workers: int | None
 ) -> "ServerSettings":
+    from tarazu.service.configuration.listening_host import listening_fault
     from tarazu.service.configuration.schema import Host, Port, Workers
 
+    if host is not None and (fault := listening_fault(host)):
+        raise UsageError(f"--host: {fault}.")
     return replace(
         server,
         host=server.host if host is None else checked_setting("--host", host, Host),
@@ -87,28 +91,44 @@ def _overridden(
     )
 
 
-def _greeting(configuration: "Configuration", base_url: str, config: Path | None) -> str:
-    """Say how to use the service; on the demo's first start, make its account and key."""
+def _greet(configuration: "Configuration", server: "ServerSettings", config: Path | None) -> None:
+    """Say how to use the service; on the demo's first start, make its account, and for a terminal its key."""
+    base_url = server.base_url.rstrip("/")
+    if configuration.path is None:
+        _greet_demo(configuration, base_url)
+        return
     with open_provisioning(configuration) as provisioning:
-        is_demo = configuration.path is None
-        if not provisioning.has_accounts():
-            if is_demo:
-                return _first_greeting(configuration, provisioning, base_url)
-            return greeting(
-                base_url,
-                "There is no account yet. Open one, and issue an API key for it:\n"
-                f"{command_line('account create --name NAME --plan PLAN', config)}\n"
-                f"{command_line('key create ACCOUNT --name NAME', config)}",
-            )
-        accounts = provisioning.accounts() if is_demo else []
-        demo = next((account for account in accounts if account.name == DEMO_NAME), None)
-    account_id = demo.id if demo else "ACCOUNT"
-    return greeting(base_url, f"Issue another API key:\n{command_line(f'key create {account_id} --name NAME', config)}")
+        has_accounts = provisioning.has_accounts()
+    if has_accounts:
+        advice = f"Issue another API key:\n{command_line('key create ACCOUNT --name NAME', config)}"
+    else:
+        advice = (
+            "There is no account yet. Open one, and issue an API key for it:\n"
+            f"{command_line('account create --name NAME --plan PLAN', config)}\n"
+            f"{command_line('key create ACCOUNT --name NAME', config)}"
+        )
+    listening = "" if server.public_url is None else f"It listens at {server.own_url}\n\n"
+    say(greeting(base_url, f"{listening}{advice}"))
 
 
-def _first_greeting(configuration: "Configuration", provisioning: "Provisioning", base_url: str) -> str:
-    account = provisioning.create_account(name=DEMO_NAME, plan=DEMO_PLAN)
-    issued = provisioning.create_key(account.id, name=DEMO_KEY_NAME)
+def _greet_demo(configuration: "Configuration", base_url: str) -> None:
+    with open_provisioning(configuration) as provisioning:
+        is_first = not provisioning.has_accounts()
+        if is_first:
+            provisioning.create_account(name=DEMO_NAME, plan=DEMO_PLAN)
+        account = next((each for each in provisioning.accounts() if each.name == DEMO_NAME), None)
+        # What is printed elsewhere than to a terminal is kept, as in a log, where a key must not be.
+        key = provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_first and account and _is_watched() else None
+    create_key = command_line(f"key create {account.id if account else 'ACCOUNT'} --name NAME")
+    if key is None:
+        another = "an" if is_first else "another"
+        say(greeting(base_url, f"{DEMO_REASON}\n\nIssue {another} API key:\n{create_key}"))
+        return
     catalogue = configuration.catalogue
     model_id = catalogue.default_model or next(iter(catalogue.models))
-    return demo_greeting(base_url, key=issued.secret, model_id=model_id)
+    with shown_once(f"The key {key.key.id} is made", f"Issue another: {create_key}"):
+        say(demo_greeting(base_url, DEMO_REASON, key=key.secret, model_id=model_id))
+
+
+def _is_watched() -> bool:
+    return sys.stdout.isatty()

@@ -27,6 +27,7 @@ from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
 from tarazu.domain.calendar import Clock
 from tarazu.service.configuration import Configuration, ServerSettings
+from tarazu.service.configuration.listening_host import listening_address
 from tarazu.service.control import Ask, Control, Told
 from tarazu.service.crowds import Crowds
 from tarazu.service.fork_server import ForkServer
@@ -56,6 +57,7 @@ PORT_LOCK = f"\0tarazu takes a port/{os.getuid()}"
 PORT_LOCK_TIMEOUT_S = 5.0
 """Far longer than whoever has it needs it."""
 PORT_LOCK_POLL_S = 0.001
+OTHER_ADDRESS = "Choose another with --host and --port, or in the [server] section."
 READY_TIMEOUT_S = 60
 READY_POLL_S = 0.02
 
@@ -66,11 +68,11 @@ class ServingError(Exception):
     """The service cannot start. The message says why and what to do."""
 
 
-def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready: Callable[[str], None]) -> int:
+def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready: Callable[[ServerSettings], None]) -> int:
     """Serve until SIGINT or SIGTERM; answer with the exit status. SIGHUP has the configuration read again.
 
     `read` is the configuration as it stands in the file, `server` what is in force of its [server].
-    `on_ready` is called once with the base address, when requests are answered and the local models are loaded.
+    `on_ready` is called once, when requests are answered and the local models are loaded, with the port as it is.
 
     Raises:
         ServingError: the port is taken, too few files may be open, or a local model cannot be started.
@@ -137,7 +139,7 @@ class _Granian(MPServer):
         configuration = setup.configuration
         super().__init__(
             APPLICATION_MODULE,
-            address=configuration.server.host,
+            address=held.getsockname()[0],
             port=configuration.server.port,
             interface=Interfaces.ASGI,
             loop=Loops.uvloop,  # named, so that an installation without it does not serve by another one in silence
@@ -269,19 +271,22 @@ def _hold_port(server: ServerSettings) -> socket.socket:
     The workers share the port by SO_REUSEPORT, and so would a second `serve`, in silence. Therefore the first bind
     shares with nobody; only then are the workers let in. This socket itself never listens.
     """
-    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    try:
+        address = listening_address(server.host)
+    except LookupError as error:
+        raise ServingError(f"Cannot listen: {error}. {OTHER_ADDRESS}") from None
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     holder = socket.socket(family, socket.SOCK_STREAM)
     try:
         with _one_at_a_time():
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # over what a stopped service left behind
-            holder.bind((server.host, server.port))
+            holder.bind((address, server.port))
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     except OSError as error:
         holder.close()
         raise ServingError(
-            f"Cannot listen on {server.host}:{server.port}: {error.strerror}. "
-            "Choose another with --host and --port, or in the [server] section."
+            f"Cannot listen on {server.host}:{server.port}: {error.strerror}. {OTHER_ADDRESS}"
         ) from None
     return holder
 
@@ -307,13 +312,13 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def _when_ready(server: ServerSettings, local_models: LocalModels, on_ready: Callable[[str], None]) -> None:
+def _when_ready(server: ServerSettings, local_models: LocalModels, on_ready: Callable[[ServerSettings], None]) -> None:
     """Wait until a worker answers and the local models are loaded, then say so."""
     until_s = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < until_s:
         if _answers(server.reachable_host, server.port):
             _wait_for(local_models)
-            on_ready(server.base_url)
+            on_ready(server)
             return
         time.sleep(READY_POLL_S)
     log.error("not_ready", waited_s=READY_TIMEOUT_S)

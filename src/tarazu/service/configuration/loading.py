@@ -20,6 +20,7 @@ from tarazu.service.configuration.addresses import (
     network_fault,
 )
 from tarazu.service.configuration.catalogue import read_catalogue
+from tarazu.service.configuration.listening_host import listening_fault
 from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
 from tarazu.service.configuration.schema import DatabaseSection, OperatorsSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
@@ -141,6 +142,8 @@ def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:
         for place, text in enumerate(getattr(server, name)):
             if fault := fault_of(text):
                 findings.add(("server", name, place), fault)
+    if fault := listening_fault(server.host):
+        findings.add(("server", "host"), fault)
     if server.public_url is None:
         return server
     if fault := base_address_fault(server.public_url, API_PATH):

@@ -171,10 +171,15 @@ class ServerSettings(Struct, frozen=True):
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - reads the setting
 
     @property
+    def own_url(self) -> str:
+        """The address on this machine."""
+        host = self.reachable_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
     def base_url(self) -> str:
         """The address that callers use: the public one, or else the one on this machine."""
-        host = self.reachable_host
-        return self.public_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return self.public_url or self.own_url
 
 
 class DatabaseSection(Struct, frozen=True):
