@@ -18,10 +18,14 @@ from sqlalchemy import Engine
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.people import PersonKind
+from tarazu.domain.second_factor import code_at, secret_text, step_at
 from tarazu.service.back_office import BackOffice
+from tarazu.service.own_access import OwnAccess
 from tarazu.service.passwords import Passwords
+from tarazu.service.proving import Browser, Prover
 from tarazu.service.provisioning import Provisioning
-from tarazu.service.signing_in import SignInError, SigningIn
+from tarazu.service.sign_in_errors import SignInError
+from tarazu.service.signing_in import Entered, SigningIn
 from tarazu.store.engine import open_engine
 from tarazu.store.revision import current_revision
 from tarazu.store.trail import Via
@@ -29,7 +33,7 @@ from tests.migrations.kept_books import FOLDER, KeptBooks, rows_of, write
 from tests.migrations.releases import ReleasedService, revisions, source_of
 from tests.support.at_once import Call, held, wait_until
 from tests.support.backend import ScriptedBackend, answers
-from tests.support.people import CHEAP, PASSWORD, WRONG
+from tests.support.people import CHEAP, PASSWORD, SECRET, WRONG
 from tests.support.service import Customer
 from tests.support.set_clock import SetClock
 
@@ -132,7 +136,8 @@ def _let_people_in(service: ReleasedService, clock: SetClock) -> None:
 
     def sign_in(engine: Engine) -> None:
         office, passwords = BackOffice(engine, catalogue, clock), Passwords(CHEAP)
-        asyncio.run(_sign_in(SigningIn(office, passwords, clock), token))
+        prover = Prover(office, passwords, clock)
+        asyncio.run(_sign_in(SigningIn(office, prover, clock), OwnAccess(office, prover, clock), clock, token))
         passwords.close()
         office.close()
 
@@ -144,13 +149,19 @@ def _let_people_in(service: ReleasedService, clock: SetClock) -> None:
     _look(service, create_once)
 
 
-async def _sign_in(signing_in: SigningIn, token: str) -> None:
-    secret = await signing_in.accept(PersonKind.HOLDER, token, PASSWORD)
-    person = await signing_in.person(PersonKind.HOLDER, secret)
-    assert person is not None
-    await signing_in.speak(person, "fa")
+async def _sign_in(signing_in: SigningIn, own_access: OwnAccess, clock: SetClock, token: str) -> None:
+    browser = Browser("192.0.2.1", "Firefox, Linux")
+    entered = await signing_in.accept(PersonKind.HOLDER, token, PASSWORD, browser=browser)
+    assert isinstance(entered, Entered)
+    signed_in = await signing_in.signed_in(PersonKind.HOLDER, entered.secret)
+    assert signed_in is not None
+    email, clock_ms = signed_in.person.email, clock()
+    await own_access.speak(signed_in.person, "fa")
+    code = code_at(SECRET, step_at(clock_ms))
+    await own_access.set_up_second_factor(signed_in, secret_text(SECRET), code)
+    await signing_in.sign_in(PersonKind.HOLDER, email=email, password=PASSWORD, browser=browser)
     with suppress(SignInError):
-        await signing_in.sign_in(PersonKind.HOLDER, email=person.email, password=WRONG, address="192.0.2.1")
+        await signing_in.sign_in(PersonKind.HOLDER, email=email, password=WRONG, browser=browser)
 
 
 def _ask(service: ReleasedService, *customers: Customer) -> None:

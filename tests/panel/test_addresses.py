@@ -1,49 +1,47 @@
-"""Where visitors come from and are led to, and over what their cookies may go."""
+"""Under which names visitors come, and where they are led to."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.requests import Request
 
-from tarazu.panel.frame import Frame, address_of
+from tarazu.panel.hosts import KnownHosts
 from tarazu.panel.sites import HOLDERS
 from tarazu.panel.visits import csrf_of, own_address
+from tarazu.service.configuration.schema import ServerSettings
+from tarazu.service.forwarding import Origin
 
 
 @pytest.mark.parametrize(
-    ("base_url", "is_secure"),
+    ("hosts", "is_known"),
     [
-        ("http://127.0.0.1:8080", False),
-        ("http://[::1]:8080", False),
-        ("http://localhost:8080", False),
-        ("http://ai.example.com", True),
-        ("http://192.168.1.7:8080", True),
-        ("https://ai.example.com", True),
-        ("https://127.0.0.1", True),
+        (("ai.example.com",), True),
+        (("10.0.0.1:8080",), True),
+        (("127.0.0.1:9",), True),
+        (("[::1]:8080",), True),
+        (("localhost:8080",), True),
+        (("a.localhost",), True),
+        (("ai.example.org",), True),
+        (("ai.example.org:8443",), True),
+        (("other.example.org:8443",), True),
+        (("127.0.0.1:8080", "ai.example.com"), True),
+        ((), False),
+        (("",), False),
+        (("evil.example",), False),
+        (("evil.example", "127.0.0.1:8080"), False),
+        (("127.0.0.1:8080", "evil.example"), False),
+        (("ai.example.com.evil.example",), False),
+        (("localhost.evil.example",), False),
+        (("other.example.org",), False),
+        (("10.0.0.1:8081",), False),
+        (("ai.example.com@evil.example",), False),
     ],
 )
-def test_cookies_go_over_https_alone_but_on_one_machine(base_url: str, is_secure: bool) -> None:  # noqa: FBT001
-    """Plain HTTP is for a machine that is asked by itself."""
-    frame = Frame(HOLDERS, None, None, base_url)  # type: ignore[arg-type]  # of which nothing is asked here
-    assert frame.is_secure is is_secure
-
-
-@pytest.mark.parametrize(
-    ("peer", "forwarded", "address"),
-    [
-        ("203.0.113.9", [], "203.0.113.9"),
-        ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),
-        ("127.0.0.1", [], "127.0.0.1"),
-        ("127.0.0.1", ["198.51.100.1"], "198.51.100.1"),
-        ("::1", ["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
-        ("127.0.0.1", ["1.1.1.1", "2001:db8::7"], "2001:db8::7"),
-        ("127.0.0.1", ["nonsense"], "127.0.0.1"),
-    ],
-)
-def test_a_proxy_is_believed_only_on_this_machine(peer: str, forwarded: list[str], address: str) -> None:
-    """And only for whom it has spoken with itself: what stands before that anybody may have written."""
-    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
-    assert address_of(Request({"type": "http", "client": (peer, 1), "headers": headers})) == address
+def test_pages_are_opened_under_known_names_alone(hosts: tuple[str, ...], is_known: bool) -> None:  # noqa: FBT001 - a case
+    """Each that a request names: one that leads here by a foreign DNS is none, whatever a proxy's header says."""
+    server = ServerSettings(
+        host="10.0.0.1", public_url="https://AI.example.com", hosts=("ai.example.org", "Other.example.org:8443")
+    )
+    assert KnownHosts(server).include(Origin("127.0.0.1", "http", hosts)) is is_known
 
 
 @given(st.text() | st.from_regex(r"[/\\.a-z:@%?#]{0,12}(panel)?[/\\.a-z:@%?#]{0,12}", fullmatch=True))

@@ -14,7 +14,7 @@ from tests.support.routes import Place, all_places
 from tests.support.service import RunningService
 from tests.support.visitor import Holder, Operator, Page, Visitor, holder, operator
 
-OPEN = ("/sign-in", "/sign-out", "/invitation/{token}", "/language", "/static/{name}")
+OPEN = ("/sign-in", "/sign-in/code", "/sign-out", "/invitation/{token}", "/language", "/static/{name}")
 """What is for everybody: the way in and out, the language, the looks."""
 NOTHING = {"account_id": "acc_00000000000000", "key_id": "key_000000000000", "model_id": "none"}
 """Ids of nothing."""

@@ -65,12 +65,13 @@ def test_the_cookie_is_out_of_reach(service: RunningService, someone: Holder) ->
     """Of scripts, of other sites' forms, and of every path but the panel's; over HTTPS alone unless on this machine."""
     visitor = Visitor(service)
     visitor.get("/panel/sign-in")
-    cookie = visitor.send("/panel/sign-in", email=someone.email, password=PASSWORD).answer.headers["set-cookie"]
-    name, *attributes = cookie.split("; ")
-    assert name.startswith("tarazu_panel=")
-    assert len(name.partition("=")[2]) == 43
-    assert {"HttpOnly", "Path=/panel", "SameSite=lax"} <= set(attributes)
-    assert "Secure" not in attributes
+    cookies = visitor.send("/panel/sign-in", email=someone.email, password=PASSWORD).answer.cookies
+    for cookie, name in zip(cookies, ("tarazu_panel", "tarazu_panel_device"), strict=True):
+        pair, *attributes = cookie.split("; ")
+        assert pair.startswith(f"{name}=")
+        assert len(pair.partition("=")[2]) == 43
+        assert {"HttpOnly", "Path=/panel", "SameSite=lax"} <= set(attributes)
+        assert "Secure" not in attributes
 
 
 def test_who_signs_out_is_out(service: RunningService) -> None:
@@ -125,16 +126,22 @@ def test_a_panel_session_opens_nothing_of_the_operators(service: RunningService,
         {"Origin": "http://127.0.0.1:1"},
         {"Origin": "", "Referer": "https://evil.example/panel/"},
         {"Origin": "http://["},
+        {"Origin": "https://127.0.0.1:PORT"},
+        {"Origin": "", "Referer": "https://127.0.0.1:PORT/panel/settings"},
     ],
 )
 @pytest.mark.parametrize("path", ["/sign-in", "/language", "/settings/name", "/sign-out"])
-def test_a_form_of_another_site_is_refused(someone: Holder, path: str, headers: dict[str, str]) -> None:
-    """Whatever it holds, and whoever is signed in."""
+def test_a_form_of_another_site_is_refused(
+    service: RunningService, someone: Holder, path: str, headers: dict[str, str]
+) -> None:
+    """Or of another scheme; whatever it holds, and whoever is signed in. The log tells of it."""
     someone.visitor.get("/panel/settings")
     body = f"csrf={someone.visitor.csrf}&name=Mallory&language=fa"
+    headers = {name: value.replace("PORT", str(service.port)) for name, value in headers.items()}
     refused = someone.visitor.send_body(f"/panel{path}", body, **headers)
     assert refused.status == 403
     assert "not valid any more" in refused.text
+    assert "form_refused" in service.log.read_text()
     assert someone.visitor.get("/panel/settings").field("name") == "Sara"
 
 

@@ -12,14 +12,19 @@ from starlette.types import Message
 
 from tarazu.panel.app import _pages
 from tarazu.panel.frame import Frame
+from tarazu.panel.hosts import KnownHosts
 from tarazu.panel.sites import HOLDERS
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOfficeFullError
+from tarazu.service.configuration.schema import ServerSettings
+from tarazu.service.forwarding import Forwarding
 from tarazu.store.availability import BooksUnavailableError
 from tests.support.visitor import Html
 
 OFFICE: Any = SimpleNamespace(catalogue=SimpleNamespace(zone=UTC))
-SERVICE: Any = SimpleNamespace(signing_in=None)
+HERE = "http://127.0.0.1:8080"
+FORWARDING = Forwarding((), 0, HERE)
+SERVICE: Any = SimpleNamespace(signing_in=None, own_access=None, forwarding=FORWARDING)
 """A page that breaks at once asks neither for anything."""
 CANARY = "secret-canary-7"
 
@@ -30,7 +35,7 @@ def answer_to(error: Exception) -> tuple[int, dict[str, str], Html]:
     async def breaks(_visit: Visit) -> Response:
         raise error
 
-    frame = Frame(HOLDERS, SERVICE.signing_in, OFFICE, "http://127.0.0.1:8080")
+    frame = Frame(HOLDERS, SERVICE.signing_in, SERVICE.own_access, OFFICE, KnownHosts(ServerSettings()), None)
     app = _pages(frame, SERVICE, [frame.route("/broken", get=breaks, is_open=True)])
     sent: list[Message] = []
 
@@ -46,7 +51,7 @@ def answer_to(error: Exception) -> tuple[int, dict[str, str], Html]:
         "path": "/broken",
         "root_path": "",
         "query_string": b"",
-        "headers": [(b"accept-language", b"en")],
+        "headers": [(b"host", b"127.0.0.1:8080"), (b"accept-language", b"en")],
     }
     with suppress(RuntimeError):  # it goes on to where it is logged
         asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]  # it is a coroutine

@@ -90,7 +90,7 @@ def test_signing_a_holder_out_ends_all_sessions_and_no_other(desk: Desk) -> None
         secrets = [await desk.joined(HOLDER), await desk.sign_in(HOLDER)]
         bystander = await desk.joined(OPERATOR)
         assert desk.provisioning.sign_out_holder(desk.ids[HOLDER]) == 2
-        assert [await desk.signing_in.person(HOLDER, secret) for secret in secrets] == [None, None]
+        assert [await desk.signing_in.signed_in(HOLDER, secret) for secret in secrets] == [None, None]
         await desk.person(OPERATOR, bystander)
         await desk.sign_in(HOLDER)
 

@@ -4,19 +4,21 @@ import pytest
 
 from tarazu.domain.attempts import Rule
 from tarazu.domain.people import PersonKind
+from tarazu.store.devices import DEVICE_DAYS, insert_device
 from tarazu.store.ended import ENDED_MAX, take_ended_away
 from tarazu.store.engine import transaction
 from tarazu.store.invitations import replace_invitation
 from tarazu.store.owners import Owner
+from tarazu.store.pending_sign_ins import PENDING_MS, insert_pending
 from tarazu.store.sessions import insert_session
 from tarazu.store.sign_in_failures import count_failure
 from tests.support.books import Books
 from tests.support.people_values import digest, make_session
-from tests.support.values import NOON_MS, make_account
+from tests.support.values import DAY_MS, NOON_MS, make_account
 
 pytestmark = pytest.mark.both_stores
 
-TABLES = ("sessions", "invitations", "sign_in_failures")
+TABLES = ("sessions", "invitations", "devices", "pending_sign_ins", "sign_in_failures")
 
 
 def taken(books: Books, now_ms: int) -> int:
@@ -40,17 +42,19 @@ def test_what_has_ended_goes_and_what_has_not_stays(books: Books) -> None:
             insert_session(connection, make_session(number, now_ms=NOON_MS + number - 1))
             owner = Owner(PersonKind.HOLDER, account_id)
             replace_invitation(connection, digest(number), owner, created_at_ms=0, expires_at_ms=expires_at_ms)
-            count_failure(connection, {digest(number): Rule(5, end_ms - NOON_MS)}, NOON_MS + number - 1)
-    assert (taken(books, end_ms - 1), sizes(books)) == (0, [2, 2, 2])
-    assert (taken(books, end_ms), sizes(books)) == (1, [1, 1, 1])
-    assert (taken(books, end_ms + 1), sizes(books)) == (1, [0, 0, 0])
+            insert_device(connection, digest(number), owner, expires_at_ms - DEVICE_DAYS * DAY_MS)
+            insert_pending(connection, digest(number), owner, expires_at_ms - PENDING_MS)
+            count_failure(connection, {digest(number): Rule(5, end_ms - NOON_MS, 1)}, NOON_MS + number - 1)
+    assert (taken(books, end_ms - 1), sizes(books)) == (0, [2] * 5)
+    assert (taken(books, end_ms), sizes(books)) == (1, [1] * 5)
+    assert (taken(books, end_ms + 1), sizes(books)) == (1, [0] * 5)
 
 
 def test_no_more_than_the_bound_go_at_once(books: Books) -> None:
     """It tells that there may be more."""
-    rules = {digest(number): Rule(5, 1) for number in range(ENDED_MAX + 1)}
+    rules = {digest(number): Rule(5, 1, 1) for number in range(ENDED_MAX + 1)}
     with transaction(books.engine) as connection:
         count_failure(connection, rules, NOON_MS)
     assert taken(books, NOON_MS + 1) == ENDED_MAX
     assert taken(books, NOON_MS + 1) == 1
-    assert sizes(books) == [0, 0, 0]
+    assert sizes(books) == [0] * 5

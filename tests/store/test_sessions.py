@@ -11,10 +11,12 @@ from tarazu.store.operators import insert_operator
 from tarazu.store.owners import Owner
 from tarazu.store.sessions import (
     SESSIONS_MAX,
+    confirm_session,
     end_session,
     end_sessions,
     find_session,
     insert_session,
+    list_sessions,
     see_session,
 )
 from tests.support.books import Books
@@ -83,6 +85,31 @@ def test_all_sessions_of_one_person_end_but_the_one_to_keep(books: Books) -> Non
     with transaction(books.engine) as connection:
         assert end_sessions(connection, owner, later_ms + 1) == 0
     assert found(books, 2, 4) == [4]
+
+
+@pytest.mark.parametrize("kind", PersonKind)
+def test_a_persons_live_sessions_are_listed_the_last_seen_first(books: Books, kind: PersonKind) -> None:
+    """With all that is known of each; none of another person, and none that has ended."""
+    other = OPERATOR if kind is HOLDER else HOLDER
+    first, second = make_session(1, kind), make_session(2, kind, NOON_MS + 1)
+    told = replace(make_session(3, kind, NOON_MS + 2), address="192.0.2.1", browser="Firefox, Linux")
+    add(books, first, told, second, make_session(4, other))
+    owner = Owner(kind, first.person_id)
+    with transaction(books.engine) as connection:
+        assert list_sessions(connection, owner, NOON_MS) == [told, second, first]
+        assert list_sessions(connection, owner, first.expires_at_ms) == [told, second]
+        confirm_session(connection, digest(2), NOON_MS + 5)
+        assert find_session(connection, digest(2)) == replace(second, confirmed_at_ms=NOON_MS + 5)
+
+
+def test_a_session_of_an_earlier_release_tells_less(books: Books) -> None:
+    """It has neither an address nor a browser, and is not confirmed."""
+    add(books, make_session(1))
+    books.execute("UPDATE sessions SET address = NULL, browser = NULL, confirmed_at_ms = NULL")
+    with transaction(books.engine, read_only=True) as connection:
+        session = find_session(connection, digest(1))
+    assert session == replace(make_session(1), confirmed_at_ms=None)
+    assert not session.is_confirmed(NOON_MS)
 
 
 def test_the_oldest_make_room_for_a_new_one(books: Books) -> None:

@@ -14,7 +14,7 @@ from tests.support.values import MINUTE_MS, NOON_MS
 
 pytestmark = pytest.mark.both_stores
 
-RULE = Rule(5, 15 * MINUTE_MS)
+RULE = Rule(5, 15 * MINUTE_MS, MINUTE_MS)
 END_MS = NOON_MS + RULE.window_ms
 
 

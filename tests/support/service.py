@@ -132,12 +132,15 @@ class Answer(Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: bytes
+    cookies: tuple[str, ...] = ()
+    """Each Set-Cookie, in their order."""
 
     @classmethod
     def of(cls, response: http.client.HTTPResponse) -> "Answer":
         """Read a response to its end."""
         headers = {name.lower(): value for name, value in response.getheaders()}
-        return cls(response.status, headers, response.read())
+        cookies = tuple(response.headers.get_all("set-cookie", ()))
+        return cls(response.status, headers, response.read(), cookies)
 
     @property
     def json(self) -> Any:

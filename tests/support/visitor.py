@@ -121,10 +121,11 @@ class Visitor:
         cookies = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         sent = {"Accept-Language": self.language, **(cookies if self.cookies else {}), **headers}
         answer = self.service.request(method, path, body, {name: value for name, value in sent.items() if value})
-        for name, morsel in SimpleCookie(answer.headers.get("set-cookie", "")).items():
-            self.cookies[name] = morsel.value
-            if not morsel.value:
-                del self.cookies[name]
+        for cookie in answer.cookies:
+            for name, morsel in SimpleCookie(cookie).items():
+                self.cookies[name] = morsel.value
+                if not morsel.value:
+                    del self.cookies[name]
         is_html = answer.headers.get("content-type", "").startswith("text/html")
         html = Html(answer.body.decode()) if is_html else None
         if html is not None and "csrf" in html.values("name"):

@@ -24,7 +24,9 @@ DEMO_NAME = "Demo"
 """The name of the account that the demo catalogue begins with."""
 DEMO_PLAN = "free"
 DEMO_KEY_NAME = "demo"
-DEMO_REASON = "This is the demo: there is no tarazu.toml here, and neither --config nor TARAZU_CONFIG names another file."
+DEMO_REASON = (
+    "This is the demo: there is no tarazu.toml here, and neither --config nor TARAZU_CONFIG names another file."
+)
 
 
 def serve(
@@ -118,7 +120,9 @@ def _greet_demo(configuration: "Configuration", base_url: str) -> None:
             provisioning.create_account(name=DEMO_NAME, plan=DEMO_PLAN)
         account = next((each for each in provisioning.accounts() if each.name == DEMO_NAME), None)
         # What is printed elsewhere than to a terminal is kept, as in a log, where a key must not be.
-        key = provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_first and account and _is_watched() else None
+        key = (
+            provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_first and account and _is_watched() else None
+        )
     create_key = command_line(f"key create {account.id if account else 'ACCOUNT'} --name NAME")
     if key is None:
         another = "an" if is_first else "another"

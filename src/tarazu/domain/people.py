@@ -13,13 +13,14 @@ class PersonKind(StrEnum):
 
 
 class Person(Struct, frozen=True, kw_only=True):
-    """Somebody who may sign in. `id` is that of the account or operator; `language` is None until one is picked."""
+    """A person who may sign in. `id` is that of the account or operator; `language` is None until one is picked."""
 
     kind: PersonKind
     id: str
     name: str
     email: str
     language: str | None
+    has_second_factor: bool = False
 
 
 class OperatorStatus(StrEnum):

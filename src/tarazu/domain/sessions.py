@@ -10,6 +10,10 @@ SEEN_EVERY_MS = MILLISECONDS_PER_MINUTE
 """A session in use is written anew once in so long, not at every request; it may end so much earlier for it."""
 
 
+CONFIRMED_MS = 15 * MILLISECONDS_PER_MINUTE
+"""For so long after the password was given what matters most is done without asking for it again."""
+
+
 class Lifetime(Struct, frozen=True):
     """A session ends when it has not been used for `idle_ms`, and after `whole_ms` in any case."""
 
@@ -24,7 +28,11 @@ LIFETIMES = {
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """A browser that is signed in, by the digest of what its cookie holds."""
+    """A browser that is signed in, by the digest of what its cookie holds.
+
+    `address` and `browser` tell people which one it is; sessions of an earlier release have neither. `confirmed_at_ms`
+    is when the password was given last.
+    """
 
     digest: bytes
     kind: PersonKind
@@ -32,14 +40,29 @@ class Session(Struct, frozen=True, kw_only=True):
     created_at_ms: int
     seen_at_ms: int
     expires_at_ms: int
+    address: str | None = None
+    browser: str | None = None
+    confirmed_at_ms: int | None = None
 
     def is_live(self, now_ms: int) -> bool:
         """Tell whether it has not ended."""
         return now_ms < self.expires_at_ms
 
+    def is_confirmed(self, now_ms: int) -> bool:
+        """Tell whether the password was given in it a short while ago."""
+        return self.confirmed_at_ms is not None and abs(now_ms - self.confirmed_at_ms) < CONFIRMED_MS
 
-def begin_session(digest: bytes, kind: PersonKind, person_id: str, now_ms: int) -> Session:
-    """Sign a browser in."""
+
+def begin_session(
+    digest: bytes,
+    kind: PersonKind,
+    person_id: str,
+    now_ms: int,
+    *,
+    address: str | None = None,
+    browser: str | None = None,
+) -> Session:
+    """Sign a browser in, for which the password was given just now."""
     return Session(
         digest=digest,
         kind=kind,
@@ -47,6 +70,9 @@ def begin_session(digest: bytes, kind: PersonKind, person_id: str, now_ms: int) 
         created_at_ms=now_ms,
         seen_at_ms=now_ms,
         expires_at_ms=_expiry(kind, now_ms, now_ms),
+        address=address,
+        browser=browser,
+        confirmed_at_ms=now_ms,
     )
 
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from tarazu.api.routing import ExactRoute
 from tarazu.panel.doors import DoorPages
 from tarazu.panel.forms import LARGE_FORM_BYTES_MAX
-from tarazu.panel.frame import Frame
+from tarazu.panel.frame import SECOND_FACTOR_PATH, Frame
 from tarazu.panel.headers import PageHeaders
 from tarazu.panel.holders.credits import CreditPages
 from tarazu.panel.holders.history import HistoryPages
@@ -20,6 +20,7 @@ from tarazu.panel.holders.overview import OverviewPages
 from tarazu.panel.holders.playground import PlaygroundPages
 from tarazu.panel.operators.routes import operator_routes
 from tarazu.panel.problems import ProblemPages
+from tarazu.panel.second_factor import SecondFactorPages
 from tarazu.panel.settings import SettingsPages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.panel.static_files import serve_static
@@ -31,7 +32,7 @@ from tarazu.store.availability import BooksUnavailableError
 def holder_pages(service: Service, base_url: str) -> ASGIApp:
     """Make the account holders' pages, to be mounted at the path of HOLDERS."""
     office = service.back_office
-    frame = Frame(HOLDERS, service.signing_in, office, base_url)
+    frame = Frame.of(HOLDERS, service)
     overview = OverviewPages(office)
     keys = KeyPages(office)
     models = ModelPages(office, service.pools, base_url)
@@ -55,13 +56,14 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
 
 def operator_pages(service: Service, base_url: str) -> ASGIApp:
     """Make the operators' pages, to be mounted at the path of OPERATORS."""
-    frame = Frame(OPERATORS, service.signing_in, service.back_office, base_url)
+    frame = Frame.of(OPERATORS, service, needs_second_factor=service.operators.need_second_factor)
     return _pages(frame, service, operator_routes(frame, service, base_url))
 
 
 def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIApp:
-    doors = DoorPages(frame, service.signing_in)
-    settings = SettingsPages(service.signing_in)
+    doors = DoorPages(frame, service.signing_in, service.own_access)
+    settings = SettingsPages(frame, service.own_access)
+    second_factor = SecondFactorPages(service.own_access)
     problems = ProblemPages(frame)
     app = Starlette(
         routes=[
@@ -69,6 +71,11 @@ def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIA
             frame.route("/settings", get=settings.show),
             frame.route("/settings/name", get=settings.show, post=settings.rename),
             frame.route("/settings/password", get=settings.show, post=settings.change_password),
+            frame.route("/settings/sessions/end", get=settings.show, post=settings.end_session),
+            frame.route("/settings/sessions/end-others", get=settings.show, post=settings.end_other_sessions),
+            frame.route(SECOND_FACTOR_PATH, get=second_factor.show, post=second_factor.set_up, is_guarded=True),
+            frame.route(f"{SECOND_FACTOR_PATH}/remove", get=second_factor.show, post=second_factor.remove),
+            frame.route("/sign-in/code", get=doors.door, post=doors.give_code, is_open=True),
             frame.route("/sign-in", get=doors.door, post=doors.sign_in, is_open=True),
             frame.route("/sign-out", post=doors.sign_out, is_open=True),
             frame.route("/invitation/{token}", get=doors.invitation, post=doors.accept, is_open=True),
@@ -83,4 +90,4 @@ def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIA
         },
     )
     app.router.redirect_slashes = False
-    return PageHeaders(app)
+    return PageHeaders(app, service.forwarding)

@@ -5,25 +5,22 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tarazu.panel.frame import Frame, address_of
+from tarazu.panel.frame import Frame
 from tarazu.panel.language import known
 from tarazu.panel.refusals import refusal_text
-from tarazu.panel.visits import Visit
-from tarazu.service.signing_in import SignInError, SigningIn, SignInRefusal
-
-STATUSES = {
-    SignInRefusal.TOO_MANY: HTTPStatus.TOO_MANY_REQUESTS,
-    SignInRefusal.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
-    SignInRefusal.INVITATION_ENDED: HTTPStatus.NOT_FOUND,
-}
+from tarazu.panel.visits import Visit, refused
+from tarazu.service.own_access import OwnAccess
+from tarazu.service.sign_in_errors import SignInError, SignInRefusal
+from tarazu.service.signing_in import Entered, Halfway, SigningIn
 
 
 class DoorPages:
     """The door of one site."""
 
-    def __init__(self, frame: Frame, signing_in: SigningIn) -> None:
+    def __init__(self, frame: Frame, signing_in: SigningIn, own_access: OwnAccess) -> None:
         self._frame = frame
         self._signing_in = signing_in
+        self._own_access = own_access
 
     async def door(self, visit: Visit) -> Response:
         """Ask for email and password; who is in already goes on."""
@@ -32,23 +29,37 @@ class DoorPages:
         return visit.page("sign_in.html", refusal=None, email="", onward=visit.query("next"))
 
     async def sign_in(self, visit: Visit) -> Response:
-        """Let somebody in."""
-        form, site = visit.form, self._frame.site
+        """Let a person in, or ask for a code first."""
+        form, kind = visit.form, self._frame.site.kind
         email, onward = form.text("email"), form.text("next")
         try:
-            secret = await self._signing_in.sign_in(
-                site.kind, email=email, password=form.text("password"), address=address_of(visit.request)
+            entry = await self._signing_in.sign_in(
+                kind, email=email, password=form.text("password"), browser=visit.browser
             )
         except SignInError as error:
             values = {"refusal": refusal_text(error, visit.formats), "email": email, "onward": onward}
             return refused(visit, error, "sign_in.html", **values)
-        return self._frame.enter(visit.back(onward), secret)
+        return self._go_in(visit, entry, visit.back(onward), onward)
+
+    async def give_code(self, visit: Visit) -> Response:
+        """Let a person in who has given the password, by a code."""
+        form, ticket, onward = visit.form, visit.form.text("ticket"), visit.form.text("next")
+        try:
+            entered = await self._signing_in.give_code(
+                self._frame.site.kind, ticket, form.text("code"), browser=visit.browser
+            )
+        except SignInError as error:
+            refusal = refusal_text(error, visit.formats)
+            if error.reason is SignInRefusal.CODE_TOO_LATE:
+                return refused(visit, error, "sign_in.html", refusal=refusal, email="", onward=onward)
+            return refused(visit, error, "sign_in_code.html", refusal=refusal, ticket=ticket, onward=onward)
+        return self._go_in(visit, entered, visit.back(onward), onward)
 
     async def sign_out(self, visit: Visit) -> Response:
-        """Let somebody out; who is out already is."""
-        if visit.secret:
-            await self._signing_in.sign_out(visit.secret)
-        return self._frame.leave(visit.done("/sign-in", "signed-out"))
+        """Let a person out; who is out already is."""
+        if visit.signed_in is not None:
+            await self._signing_in.sign_out(visit.signed_in)
+        return self._frame.leave(visit, visit.done("/sign-in", "signed-out"))
 
     async def invitation(self, visit: Visit) -> Response:
         """Ask who follows an invitation to choose a password."""
@@ -58,17 +69,17 @@ class DoorPages:
         return visit.page("invitation.html", status, invited=invited, refusal=None)
 
     async def accept(self, visit: Visit) -> Response:
-        """Set the password and let the person in."""
+        """Set the password and let the person in, or ask for a code first."""
         token = visit.request.path_params["token"]
         kind = self._frame.site.kind
         invited = await self._signing_in.invited(kind, token)
         try:
-            secret = await self._signing_in.accept(kind, token, visit.form.text("password"))
+            entry = await self._signing_in.accept(kind, token, visit.form.text("password"), browser=visit.browser)
         except SignInError as error:
             ended = error.reason is SignInRefusal.INVITATION_ENDED
             values = {"invited": None if ended else invited, "refusal": refusal_text(error, visit.formats)}
             return refused(visit, error, "invitation.html", **values)
-        return self._frame.enter(visit.done("/", "password-chosen"), secret)
+        return self._go_in(visit, entry, visit.done("/", "password-chosen"), "")
 
     async def speak(self, visit: Visit) -> Response:
         """Change the language, for this browser, and for the person who is signed in."""
@@ -76,13 +87,10 @@ class DoorPages:
         if language is None:
             raise HTTPException(HTTPStatus.BAD_REQUEST)
         if visit.person is not None:
-            await self._signing_in.speak(visit.person, language.value)
-        return self._frame.speak(visit.back(visit.form.text("next")), language)
+            await self._own_access.speak(visit.person, language.value)
+        return self._frame.speak(visit, visit.back(visit.form.text("next")), language)
 
-
-def refused(visit: Visit, error: SignInError, template: str, /, **values: object) -> Response:
-    """Show a page again with what is wrong, and tell programs when to come back."""
-    response = visit.page(template, STATUSES.get(error.reason, HTTPStatus.UNPROCESSABLE_ENTITY), **values)
-    if error.retry_after_s is not None:
-        response.headers["retry-after"] = str(error.retry_after_s)
-    return response
+    def _go_in(self, visit: Visit, entry: Entered | Halfway, response: Response, onward: str) -> Response:
+        if isinstance(entry, Entered):
+            return self._frame.enter(visit, response, entry)
+        return visit.page("sign_in_code.html", refusal=None, ticket=entry.ticket, onward=onward)

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from http import HTTPStatus
-from ipaddress import ip_address
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
@@ -12,35 +12,76 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.routing import ExactRoute
-from tarazu.domain.people import Person, PersonKind
+from tarazu.domain.people import PersonKind
 from tarazu.domain.secrets import digest_of
+from tarazu.panel.confirming import CONFIRM_CODE, CONFIRM_PASSWORD, confirm_page
 from tarazu.panel.cookies import cookie_of
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import FORM_BYTES_MAX, NUL, FormReader
+from tarazu.panel.headers import ORIGIN
+from tarazu.panel.hosts import KnownHosts
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose, known
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.signing_in import SigningIn
+from tarazu.service.own_access import OwnAccess
+from tarazu.service.proving import SignedIn
+from tarazu.service.sign_in_errors import SignInError
+from tarazu.service.sign_in_events import tell_form_refused
+from tarazu.service.signing_in import Entered, SigningIn
+from tarazu.store.devices import DEVICE_DAYS
+
+if TYPE_CHECKING:
+    from tarazu.service.running import Service
 
 VISIT = "tarazu.visit"
 """Where a request's scope keeps the visit, for the page that says what went wrong with it."""
 SESSION_COOKIE_S = {PersonKind.HOLDER: 30 * 86_400, PersonKind.OPERATOR: 12 * 3_600}
 """As long as a session can last at most; the books say when it ends."""
+DEVICE_COOKIE_S = DEVICE_DAYS * 86_400
 LANGUAGE_COOKIE_S = 365 * 86_400
+SECOND_FACTOR_PATH = "/settings/second-factor"
+WITHOUT_SECOND_FACTOR = (SECOND_FACTOR_PATH, "/sign-out", "/language")
+"""What a person may do who must set a second factor up first."""
 
 Handler = Callable[[Visit], Awaitable[Response]]
 
 
 class Frame:
-    """The frame of one site. `base_url` is the address at which browsers reach the service."""
+    """The frame of one site. With `needs_second_factor` a person without one sets it up before anything else."""
 
-    def __init__(self, site: Site, signing_in: SigningIn, office: BackOffice, base_url: str) -> None:
+    def __init__(
+        self,
+        site: Site,
+        signing_in: SigningIn,
+        own_access: OwnAccess,
+        office: BackOffice,
+        hosts: KnownHosts,
+        public_url: str | None,
+        *,
+        needs_second_factor: bool = False,
+    ) -> None:
         self.site = site
         self._signing_in = signing_in
+        self._own_access = own_access
         self._office = office
-        self._base = urlsplit(base_url)
+        self._hosts = hosts
+        self._public = "" if public_url is None else _origin_of(public_url)
+        self._needs_second_factor = needs_second_factor
         self._forms = FormReader()
+
+    @classmethod
+    def of(cls, site: Site, service: "Service", *, needs_second_factor: bool = False) -> "Frame":
+        """Make the frame of a site of a service."""
+        return cls(
+            site,
+            service.signing_in,
+            service.own_access,
+            service.back_office,
+            KnownHosts(service.server),
+            service.server.public_url,
+            needs_second_factor=needs_second_factor,
+        )
 
     def route(
         self,
@@ -49,93 +90,133 @@ class Frame:
         get: Handler | None = None,
         post: Handler | None = None,
         is_open: bool = False,
+        is_guarded: bool = False,
         form_bytes_max: int = FORM_BYTES_MAX,
     ) -> ExactRoute:
-        """Make the route of a page: what shows it, and what takes its form. `is_open`: also to who is not signed in."""
+        """Make the route of a page: what shows it, and what takes its form. `is_open`: also to who is not signed in.
+
+        `is_guarded`: its form is taken only where the password was given a short while ago, and asked for else.
+        """
+        taken = post if post is None or not is_guarded else self._guarded(post)
 
         async def serve(request: Request) -> Response:
-            return await self._serve(request, get, post, is_open=is_open, form_bytes_max=form_bytes_max)
+            return await self._serve(request, get, taken, is_open=is_open, form_bytes_max=form_bytes_max)
 
         methods = [method for method, handler in (("GET", get), ("POST", post)) if handler is not None]
         return ExactRoute(path, serve, methods=methods)
 
-    def visit(self, request: Request, person: Person | None = None, secret: str = "") -> Visit:
-        """Make the visit of a request by somebody, or by nobody known."""
+    def visit(self, request: Request, signed_in: SignedIn | None = None, secret: str = "") -> Visit:
+        """Make the visit of a request by a person, or by one who is not known."""
         language = choose(
-            saved=None if person is None else person.language,
+            saved=None if signed_in is None else signed_in.person.language,
             cookie=cookie_of(request, LANGUAGE_COOKIE, known),
             accept_language=request.headers.get("accept-language", ""),
         )
+        origin = request.scope[ORIGIN]
         return Visit(
             site=self.site,
             request=request,
             formats=Formats(language, self._office.catalogue.zone),
-            person=person,
+            origin=origin,
+            signed_in=signed_in,
             secret=secret,
+            device=cookie_of(request, cookie_name(self.site.device_cookie, is_secure=origin.is_secure), digest_of),
         )
 
-    def enter(self, response: Response, secret: str) -> Response:
+    def enter(self, visit: Visit, response: Response, entered: Entered) -> Response:
+        """Have the browser keep what says that it is signed in, and what says that it is known."""
+        self.keep(visit, response, entered.secret)
+        self._set(visit, response, self.site.device_cookie, entered.device, DEVICE_COOKIE_S)
+        return response
+
+    def keep(self, visit: Visit, response: Response, secret: str) -> Response:
         """Have the browser keep what says that it is signed in."""
-        response.set_cookie(
-            self.site.cookie,
-            secret,
-            max_age=SESSION_COOKIE_S[self.site.kind],
-            path=self.site.path,
-            secure=self.is_secure,
-            httponly=True,
-            samesite="lax",
-        )
+        self._set(visit, response, self.site.cookie, secret, SESSION_COOKIE_S[self.site.kind])
         return response
 
-    def leave(self, response: Response) -> Response:
-        """Have the browser forget it."""
-        response.delete_cookie(
-            self.site.cookie, path=self.site.path, secure=self.is_secure, httponly=True, samesite="lax"
-        )
+    def leave(self, visit: Visit, response: Response) -> Response:
+        """Have the browser forget it; it stays known."""
+        self._set(visit, response, self.site.cookie, "", 0)
         return response
 
-    def speak(self, response: Response, language: Language) -> Response:
+    def speak(self, visit: Visit, response: Response, language: Language) -> Response:
         """Have the browser keep a choice of language, for both sites."""
         response.set_cookie(
             LANGUAGE_COOKIE,
             language.value,
             max_age=LANGUAGE_COOKIE_S,
-            secure=self.is_secure,
+            secure=visit.origin.is_secure,
             httponly=True,
             samesite="lax",
         )
         return response
 
-    @property
-    def is_secure(self) -> bool:
-        """Whether cookies are for HTTPS alone: always, but on a machine that is asked by itself."""
-        return self._base.scheme != "http" or not is_loopback(self._base.hostname or "")
+    def _set(self, visit: Visit, response: Response, name: str, value: str, max_age_s: int) -> None:
+        is_secure = visit.origin.is_secure
+        response.set_cookie(
+            cookie_name(name, is_secure=is_secure),
+            value,
+            max_age=max_age_s,
+            path="/" if is_secure else self.site.path,
+            secure=is_secure,
+            httponly=True,
+            samesite="lax",
+        )
 
     async def _serve(
         self, request: Request, get: Handler | None, post: Handler | None, *, is_open: bool, form_bytes_max: int
     ) -> Response:
+        if not self._hosts.include(request.scope[ORIGIN]):
+            raise HTTPException(HTTPStatus.MISDIRECTED_REQUEST)
         if any(NUL in text for text in (request.scope["path"], *request.query_params.values())):
             raise HTTPException(HTTPStatus.NOT_FOUND)  # no text of the books may hold one
         is_form = request.method == "POST"
         if is_form and not self._is_from_here(request):
-            raise HTTPException(HTTPStatus.FORBIDDEN)
+            self._refuse_form(request, "another site")
         visit = await self._known(request)
         request.scope[VISIT] = visit
         if visit.person is None and not is_open:
             return self._to_sign_in(visit)
+        if self._lacks_second_factor(visit):
+            return visit.redirect(SECOND_FACTOR_PATH)
         handler = post if is_form else get
         assert handler is not None, "the route takes only the methods that have a handler"
         if is_form:
             form = await self._forms.read(request, form_bytes_max)
             if visit.person is not None and not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
-                raise HTTPException(HTTPStatus.FORBIDDEN)
+                self._refuse_form(request, "another session")
             visit = replace(visit, form=form)
         return await handler(visit)
 
+    def _guarded(self, handler: Handler) -> Handler:
+        """Ask for the password before a form is taken, unless it was given a short while ago in this session."""
+
+        async def guarded(visit: Visit) -> Response:
+            signed_in, form = visit.someone_signed_in, visit.form
+            if not signed_in.session.is_confirmed(self._office.clock()):
+                password = form.text(CONFIRM_PASSWORD)
+                if not password:
+                    return confirm_page(visit, None)
+                try:
+                    await self._own_access.confirm(
+                        signed_in, password=password, code=form.text(CONFIRM_CODE), browser=visit.browser
+                    )
+                except SignInError as error:
+                    return confirm_page(visit, error)
+            return await handler(visit)
+
+        return guarded
+
+    def _lacks_second_factor(self, visit: Visit) -> bool:
+        if not self._needs_second_factor or visit.person is None or visit.person.has_second_factor:
+            return False
+        return visit.path not in WITHOUT_SECOND_FACTOR
+
     async def _known(self, request: Request) -> Visit:
-        secret = cookie_of(request, self.site.cookie, digest_of)
-        person = await self._signing_in.person(self.site.kind, secret) if secret else None
-        return self.visit(request, person, secret if person is not None else "")
+        name = cookie_name(self.site.cookie, is_secure=request.scope[ORIGIN].is_secure)
+        secret = cookie_of(request, name, digest_of)
+        signed_in = await self._signing_in.signed_in(self.site.kind, secret) if secret else None
+        return self.visit(request, signed_in, secret if signed_in is not None else "")
 
     def _to_sign_in(self, visit: Visit) -> Response:
         """Lead to the door, and from there to the page that was asked for."""
@@ -146,30 +227,21 @@ class Frame:
         return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
 
     def _is_from_here(self, request: Request) -> bool:
-        """Tell whether a form was sent by a page of this host, as every browser says of every form."""
-        named = request.headers.get("origin") or request.headers.get("referer") or ""
-        try:
-            host = urlsplit(named).netloc.lower()
-        except ValueError:
-            return False
-        return bool(host) and host in {request.headers.get("host", "").lower(), self._base.netloc.lower()}
+        """Tell whether a form was sent by a page of this host and scheme, as every browser says of every form."""
+        named = _origin_of(request.headers.get("origin") or request.headers.get("referer") or "")
+        origin = request.scope[ORIGIN]
+        return bool(named) and named in {f"{origin.scheme}://{origin.host}", self._public}
+
+    def _refuse_form(self, request: Request, reason: str) -> None:
+        tell_form_refused(self.site.kind, request.scope[ORIGIN].address, reason)
+        raise HTTPException(HTTPStatus.FORBIDDEN)
 
 
-def address_of(request: Request) -> str:
-    """Tell where a request comes from: the peer of its connection; behind a proxy on this machine, the proxy's peer."""
-    peer = "" if request.client is None else request.client.host
-    if not is_loopback(peer):
-        return peer
-    hops = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
-    try:
-        return str(ip_address(hops))
-    except ValueError:
-        return peer
+def _origin_of(address: str) -> str:
+    """Cut an address behind its scheme, host and port."""
+    return "/".join(address.lower().split("/", 3)[:3])
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, as it calls itself."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+def cookie_name(name: str, *, is_secure: bool) -> str:
+    """Name a cookie: over HTTPS as one that only this very host can have set (`__Host-`), with all its paths."""
+    return f"__Host-{name}" if is_secure else name

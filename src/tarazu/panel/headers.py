@@ -3,6 +3,8 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tarazu.service.forwarding import Forwarding
+
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -20,20 +22,30 @@ HEADERS = {
 }
 
 
+STRICT_TRANSPORT_SECURITY = "max-age=31536000"
+"""For a year a browser that was here over HTTPS comes over HTTPS alone."""
+ORIGIN = "tarazu.origin"
+"""Where a request's scope keeps its origin."""
+
+
 class PageHeaders:
     """An ASGI application around the pages of a site. What a page says of itself stands."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, forwarding: Forwarding) -> None:
         self._app = app
+        self._forwarding = forwarding
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        origin = scope[ORIGIN] = self._forwarding.origin(scope)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if origin.is_https:
+                    headers["strict-transport-security"] = STRICT_TRANSPORT_SECURITY
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

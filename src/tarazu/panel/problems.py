@@ -40,6 +40,10 @@ PROBLEMS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Problem(
         later("The form is too large"), later("Go back, and send less at once.")
     ),
+    HTTPStatus.MISDIRECTED_REQUEST: Problem(
+        later("This address is not known here"),
+        later("Open the service at its own address. Whoever runs it can make this name known."),
+    ),
     HTTPStatus.INTERNAL_SERVER_ERROR: Problem(
         later("Something went wrong on our side"), later("It has been noted. Try again in a moment.")
     ),

@@ -1,9 +1,12 @@
-"""Say why somebody may not come in, or why a request was not served, to whom it concerns."""
+"""Say why a person may not come in, or why a request was not served, to whom it concerns."""
+
+from http import HTTPStatus
 
 from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.password_rules import PasswordFault
 from tarazu.panel.formats import Formats
 from tarazu.panel.messages import later, translations
-from tarazu.service.signing_in import SignInError, SignInRefusal
+from tarazu.service.sign_in_errors import SignInError, SignInRefusal
 
 SECONDS_PER_MINUTE = 60
 
@@ -12,6 +15,25 @@ _SIGN_IN = {
     SignInRefusal.BUSY: later("Too many people are signing in just now. Try again in a few seconds."),
     SignInRefusal.INVITATION_ENDED: later("This invitation has been used or has ended. Ask for a new one."),
     SignInRefusal.BAD_PASSWORD: later("A password has 10 to 200 characters. Choose another."),
+    SignInRefusal.WRONG_CODE: later("This code is not good, or was used before. Wait for the next one, and try again."),
+    SignInRefusal.CODE_TOO_LATE: later("This took too long. Begin with your password again."),
+}
+_PASSWORDS = {
+    PasswordFault.COMMON: later(
+        "This is one of the commonest passwords, which are tried first. Choose another: three or four words will do."
+    ),
+    PasswordFault.OWN: later(
+        "This is little more than your email, your name or the name of this service. Choose another."
+    ),
+    PasswordFault.REPEATED: later("This is the same again and again. Choose another: three or four words will do."),
+    PasswordFault.RUN: later(
+        "This is a run of digits, letters or keys beside each other. Choose another: three or four words will do."
+    ),
+}
+_STATUSES = {
+    SignInRefusal.TOO_MANY: HTTPStatus.TOO_MANY_REQUESTS,
+    SignInRefusal.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
+    SignInRefusal.INVITATION_ENDED: HTTPStatus.NOT_FOUND,
 }
 _COMPLETION = {
     Error.INVALID_API_KEY: later("This key has ended. Choose another, or create one."),
@@ -27,15 +49,22 @@ _COMPLETION = {
 }
 
 
+def refusal_status(error: SignInError) -> int:
+    """Tell the status of the page that says it."""
+    return _STATUSES.get(error.reason, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
 def refusal_text(error: SignInError, formats: Formats) -> str:
-    """Say why somebody may not come in."""
+    """Say why a person may not come in."""
     words = translations(formats.language)
+    if error.fault is not None:
+        return words.gettext(_PASSWORDS[error.fault])
     if error.reason is not SignInRefusal.TOO_MANY:
         return words.gettext(_SIGN_IN[error.reason])
     minutes = -(-(error.retry_after_s or 1) // SECONDS_PER_MINUTE)
     text = words.ngettext(
-        "Too many wrong passwords. Try again in {minutes} minute.",
-        "Too many wrong passwords. Try again in {minutes} minutes.",
+        "Too many wrong ones. Try again in {minutes} minute, or in a browser that you have signed in with before.",
+        "Too many wrong ones. Try again in {minutes} minutes, or in a browser that you have signed in with before.",
         minutes,
     )
     return text.format(minutes=formats.number(minutes))

@@ -13,6 +13,11 @@ class Site(Struct, frozen=True, kw_only=True):
     path: str
     cookie: str
 
+    @property
+    def device_cookie(self) -> str:
+        """The cookie that says that a person has signed in there before."""
+        return f"{self.cookie}_device"
+
     def url(self, path: str) -> str:
         """Tell the address of one of its pages; `/` is its first."""
         return self.path + path

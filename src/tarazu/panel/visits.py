@@ -7,13 +7,18 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from tarazu.domain.browsers import browser_words
 from tarazu.domain.keys import base62
 from tarazu.domain.people import Person
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import Form
 from tarazu.panel.notices import NOTICE
+from tarazu.panel.refusals import refusal_status
 from tarazu.panel.rendering import render
 from tarazu.panel.sites import Site
+from tarazu.service.forwarding import Origin
+from tarazu.service.proving import Browser, SignedIn
+from tarazu.service.sign_in_errors import SignInError
 
 CSRF_DIGITS = 43
 ADDRESS_CHARACTERS_MAX = 2_000
@@ -21,20 +26,39 @@ ADDRESS_CHARACTERS_MAX = 2_000
 
 
 class Visit(Struct, frozen=True, kw_only=True):
-    """Who asks for which page, in which language. `secret` is what the cookie of a live session holds."""
+    """Who asks for which page, in which language, from where. `secret` is what the cookie of a live session holds."""
 
     site: Site
     request: Request
     formats: Formats
-    person: Person | None = None
+    origin: Origin
+    signed_in: SignedIn | None = None
     secret: str = ""
+    device: str = ""
+    """What the cookie of a known browser holds."""
     form: Form = Form()
+
+    @property
+    def person(self) -> Person | None:
+        """The person who is signed in, if there is one."""
+        return None if self.signed_in is None else self.signed_in.person
+
+    @property
+    def someone_signed_in(self) -> SignedIn:
+        """The person and the session, on a page that is only for those who are signed in."""
+        assert self.signed_in is not None, "the frame lets nobody else come here"
+        return self.signed_in
+
+    @property
+    def browser(self) -> Browser:
+        """The browser, as it is counted and remembered."""
+        words = browser_words(self.request.headers.get("user-agent", ""))
+        return Browser(address=self.origin.address, words=words, device=self.device)
 
     @property
     def someone(self) -> Person:
         """Who is signed in, on a page that is only for those who are."""
-        assert self.person is not None, "the frame lets nobody else come here"
-        return self.person
+        return self.someone_signed_in.person
 
     @property
     def csrf(self) -> str:
@@ -73,6 +97,14 @@ class Visit(Struct, frozen=True, kw_only=True):
     def back(self, address: str) -> Response:
         """Lead to an address that the browser has named, if it is one of this site's pages; to the first, else."""
         return RedirectResponse(own_address(self.site, address), status_code=303)
+
+
+def refused(visit: Visit, error: SignInError, template: str, /, **values: object) -> Response:
+    """Show a page again with what is wrong, and tell programs when to come back."""
+    response = visit.page(template, refusal_status(error), **values)
+    if error.retry_after_s is not None:
+        response.headers["retry-after"] = str(error.retry_after_s)
+    return response
 
 
 def csrf_of(secret: str) -> str:

@@ -17,6 +17,7 @@ from tarazu.service.checks import (
 from tarazu.service.creating import asked_under, created_before, record_creation
 from tarazu.service.finding import AccountPage, accounts_page, existing_account
 from tarazu.service.identifiers import new_account_id
+from tarazu.service.people import shut_out
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.store.accounts import (
     has_accounts,
@@ -26,7 +27,6 @@ from tarazu.store.accounts import (
     set_account_email,
     update_account,
 )
-from tarazu.store.invitations import forget_invitation
 from tarazu.store.owners import Owner
 
 
@@ -118,7 +118,10 @@ class AccountActs(Acting):
         plan: str | Unchanged | None = UNCHANGED,
         status: AccountStatus | Unchanged = UNCHANGED,
     ) -> Account:
-        """Change email, plan or status, from the next request on. An invitation that went to another email is void.
+        """Change email, plan or status, from the next request on.
+
+        Where the email changes or the account is blocked, the holder's sessions and invitation end; with another email
+        the password and the second factor go too, since another person may be behind it.
 
         Raises:
             ProvisioningError: no such account or plan, a bad email, or one that is taken.
@@ -135,7 +138,9 @@ class AccountActs(Acting):
             if account.email is not None and account.email != before.email:
                 if not set_account_email(connection, account_id, account.email):
                     raise _email_taken(account.email)
-                forget_invitation(connection, Owner(PersonKind.HOLDER, account_id))
+                self._shut_out(connection, account_id, is_another_person=True)
+            elif account.status is AccountStatus.BLOCKED:
+                self._shut_out(connection, account_id)
             update_account(connection, account_id, plan=account.plan, status=account.status)
             changes = {
                 name: [getattr(before, name), getattr(account, name)]
@@ -168,6 +173,10 @@ class AccountActs(Acting):
         detail = {"name": account.name, "email": account.email, "plan": account.plan, "status": account.status}
         self._record(connection, "account.create", account.id, **detail)
         return account
+
+    def _shut_out(self, connection: Connection, account_id: str, *, is_another_person: bool = False) -> None:
+        owner = Owner(PersonKind.HOLDER, account_id)
+        shut_out(connection, owner, self._clock(), is_another_person=is_another_person)
 
     def _plan_name(self, plan: str | None) -> str | None:
         if plan is not None and plan not in self._catalogue.plans:

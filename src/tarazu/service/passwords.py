@@ -1,11 +1,15 @@
 """Passwords: argon2id, in a thread of its own, one at a time, since each takes a core for a while and much memory."""
 
+from enum import Enum
+from functools import lru_cache
+from importlib.resources import files
 from unicodedata import normalize
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
 
-from tarazu.service.bounded_threads import STOPPING, BoundedThreads
+from tarazu.domain.password_rules import PasswordFault, password_fault
+from tarazu.service.fair_thread import FairThread
 
 LENGTH_MIN = 10
 LENGTH_MAX = 200
@@ -14,7 +18,23 @@ RAW_LENGTH_MAX = 4 * LENGTH_MAX
 """Characters before Unicode joins them, four into one at most. With more it is no password, and nothing is joined: that
 would take the square of their number."""
 WAITING_MAX = 8
-"""In line behind the one that is worked on; one more is refused."""
+"""In each line behind the one that is worked on; one more is refused."""
+COMMON_PASSWORDS = "common_passwords.txt"
+"""The commonest of at least LENGTH_MIN characters that break no other rule, the commonest first.
+
+Out of the ten million passwords that Mark Burnett put into the public domain in 2015, by their frequency.
+"""
+
+
+class Line(Enum):
+    """Who waits together for a password to be worked on; what fills one line delays the others by one turn at most."""
+
+    KNOWN = "known"
+    """Browsers in which the person has signed in before, and those that are signed in."""
+    OPERATORS = "operators"
+    """Others that try to sign in as operators."""
+    HOLDERS = "holders"
+    """Others that try to sign in as holders."""
 
 
 class PasswordsBusyError(Exception):
@@ -31,23 +51,23 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher(parallelism=1)
-        self._thread = BoundedThreads(
+        self._thread = FairThread(
             "passwords",
-            1,
-            1 + WAITING_MAX,
+            Line,
+            WAITING_MAX,
             full=lambda: PasswordsBusyError(f"More than {WAITING_MAX} passwords wait to be compared."),
-            stopped=lambda: PasswordsBusyError(STOPPING),
+            stopped=PasswordsBusyError,
         )
 
-    async def hash(self, password: str) -> str:
+    async def hash(self, password: str, line: Line = Line.KNOWN) -> str:
         """Make the hash of a password that may be one, as the books keep it.
 
         Raises:
             PasswordsBusyError: too many wait.
         """
-        return await self._thread.run(lambda: self._hasher.hash(_encoded(password)))
+        return await self._thread.run(line, lambda: self._hasher.hash(_encoded(password)))
 
-    async def matches(self, password: str, hash_: str | None) -> bool:
+    async def matches(self, password: str, hash_: str | None, line: Line = Line.KNOWN) -> bool:
         """Compare a password with a hash of the books; it takes as long where there is none.
 
         Raises:
@@ -55,7 +75,7 @@ class Passwords:
         """
         is_one = len(password) <= RAW_LENGTH_MAX
         encoded = _encoded(password if is_one else "")
-        return await self._thread.run(lambda: self._compare(encoded, hash_ if is_one else None))
+        return await self._thread.run(line, lambda: self._compare(encoded, hash_ if is_one else None))
 
     def close(self) -> None:
         """Begin nothing more; what runs ends."""
@@ -76,6 +96,16 @@ def may_be_password(text: str) -> bool:
     if len(text) > RAW_LENGTH_MAX or any(map(_is_surrogate, text)):
         return False
     return LENGTH_MIN <= len(normalize("NFKC", text)) <= LENGTH_MAX
+
+
+def fault_of(password: str, *own: str) -> PasswordFault | None:
+    """Tell why a password of the right length may not be chosen; None: it may. `own`: email and name of who chooses."""
+    return password_fault(password, own=own, is_common=_common().__contains__)
+
+
+@lru_cache
+def _common() -> frozenset[str]:
+    return frozenset(files("tarazu.service").joinpath(COMMON_PASSWORDS).read_text("utf-8").splitlines())
 
 
 def _is_surrogate(character: str) -> bool:

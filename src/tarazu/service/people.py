@@ -6,7 +6,9 @@ from sqlalchemy import Connection
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.people import Operator, OperatorStatus, Person, PersonKind
 from tarazu.store.accounts import find_account, find_account_by_email, lock_account, rename_account
-from tarazu.store.logins import find_login, set_login_language, set_login_password
+from tarazu.store.devices import forget_devices
+from tarazu.store.invitations import forget_invitation
+from tarazu.store.logins import find_login, forget_login, set_login_language, set_login_password
 from tarazu.store.operators import (
     find_operator,
     find_operator_by_email,
@@ -15,6 +17,9 @@ from tarazu.store.operators import (
     update_operator,
 )
 from tarazu.store.owners import Owner
+from tarazu.store.pending_sign_ins import end_pending
+from tarazu.store.second_factors import forget_second_factor, has_second_factor
+from tarazu.store.sessions import end_sessions
 
 
 class Login(Struct, frozen=True):
@@ -56,6 +61,31 @@ def set_password(connection: Connection, owner: Owner, hash_: str, now_ms: int) 
         update_operator(connection, owner.id, password=hash_)
 
 
+def shut_out(
+    connection: Connection, owner: Owner, now_ms: int, *, is_another_person: bool = False, keep: bytes | None = None
+) -> None:
+    """End all that opens the pages to a person whose row is locked, since there may be another person behind it.
+
+    Sessions, an invitation, sign-ins that wait for their code, and known browsers (but the one with the digest `keep`)
+    end. With `is_another_person`, as after a change of the email, password and second factor are taken away too.
+    """
+    end_sessions(connection, owner, now_ms)
+    end_pending(connection, owner)
+    forget_invitation(connection, owner)
+    forget_devices(connection, owner, keep=keep)
+    if is_another_person:
+        forget_password(connection, owner)
+        forget_second_factor(connection, owner.id)
+
+
+def forget_password(connection: Connection, owner: Owner) -> None:
+    """Take a person's password away; an invitation lets them choose another."""
+    if owner.kind is PersonKind.HOLDER:
+        forget_login(connection, owner.id)
+    else:
+        update_operator(connection, owner.id, password=None)
+
+
 def set_name(connection: Connection, owner: Owner, name: str) -> None:
     """Set a person's name: for a holder that is the account's."""
     if owner.kind is PersonKind.HOLDER:
@@ -82,6 +112,7 @@ def _login_of_holder(connection: Connection, account: Account | None) -> Login |
         name=account.name,
         email=account.email,
         language=None if login is None else login.language,
+        has_second_factor=has_second_factor(connection, account.id),
     )
     return Login(person, None if login is None else login.password)
 
@@ -95,5 +126,6 @@ def _login_of_operator(connection: Connection, operator: Operator | None) -> Log
         name=operator.name,
         email=operator.email,
         language=operator.language,
+        has_second_factor=has_second_factor(connection, operator.id),
     )
     return Login(person, operator_password(connection, operator.id))

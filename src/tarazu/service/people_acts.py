@@ -15,9 +15,10 @@ from tarazu.service.checks import NAME_LENGTH_MAX, checked_email, checked_text
 from tarazu.service.configuration.addresses import ADMIN_PATH, PANEL_PATH
 from tarazu.service.finding import existing_account
 from tarazu.service.identifiers import new_operator_id
+from tarazu.service.people import shut_out
 from tarazu.service.provisioning_errors import ConflictError, NotThereError
 from tarazu.store.accounts import lock_account
-from tarazu.store.invitations import forget_invitation, replace_invitation
+from tarazu.store.invitations import replace_invitation
 from tarazu.store.operators import (
     insert_operator,
     list_operators,
@@ -25,6 +26,8 @@ from tarazu.store.operators import (
     update_operator,
 )
 from tarazu.store.owners import Owner
+from tarazu.store.pending_sign_ins import end_pending
+from tarazu.store.second_factors import forget_second_factor
 from tarazu.store.sessions import end_sessions
 
 INVITATION_DAYS = 3
@@ -144,10 +147,24 @@ class PeopleActs(Acting):
                 update_operator(connection, operator_id, status=status.value)
                 self._record(connection, "operator.set", None, operator_id, status=[before.status, status])
             if status is not OperatorStatus.ACTIVE:
-                owner = Owner(PersonKind.OPERATOR, operator_id)
-                end_sessions(connection, owner, self._clock())
-                forget_invitation(connection, owner)
+                shut_out(connection, Owner(PersonKind.OPERATOR, operator_id), self._clock())
         return replace(before, status=status)
+
+    def remove_second_factor(self, kind: PersonKind, person_id: str) -> bool:
+        """Take a person's second factor away, who has lost what makes its codes; tell whether there was one.
+
+        Raises:
+            ProvisioningError: there is no such account or operator.
+        """
+        with self._transaction() as connection:
+            is_holder = kind is PersonKind.HOLDER
+            (_lock_account if is_holder else _lock_operator)(connection, person_id)
+            is_removed = forget_second_factor(connection, person_id)
+            if is_removed:
+                end_pending(connection, Owner(kind, person_id))
+                act = f"{'account' if is_holder else 'operator'}.remove_second_factor"
+                self._record(connection, act, person_id if is_holder else None, None if is_holder else person_id)
+        return is_removed
 
     def _invite(self, connection: Connection, owner: Owner) -> Invitation:
         now_ms = self._clock()

@@ -18,8 +18,10 @@ from tarazu.service.connections import take_no_more
 from tarazu.service.forwarding import Forwarding
 from tarazu.service.identifiers import new_process_id
 from tarazu.service.link import Link, Order, Stage
+from tarazu.service.own_access import OwnAccess
 from tarazu.service.passwords import Passwords
 from tarazu.service.pools import LocalAddresses, Pools, local_paths
+from tarazu.service.proving import Prover
 from tarazu.service.pulse import Pulse
 from tarazu.service.readiness import ReadinessCheck
 from tarazu.service.resting import tell_rests
@@ -50,7 +52,7 @@ class Service:
             BooksUnavailableError: the database cannot be used.
         """
         configuration = setup.configuration
-        server = configuration.server
+        server = self.server = configuration.server
         self.clock = setup.clock
         self.forwarding = Forwarding(server.trusted_proxies, server.forwarded_for, server.base_url)
         self._link = link
@@ -68,7 +70,10 @@ class Service:
         self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)
         self.auditor = Auditor(self._engine, self.clock)
         self._passwords = Passwords()
-        self.signing_in = SigningIn(self.back_office, self._passwords, self.clock)
+        prover = Prover(self.back_office, self._passwords, self.clock)
+        self.signing_in = SigningIn(self.back_office, prover, self.clock)
+        self.own_access = OwnAccess(self.back_office, prover, self.clock)
+        self.operators = configuration.operators
         self.completions = Completions(
             self.ledger, self.pools, self.clock, self.pulse, max_in_flight=server.max_in_flight
         )

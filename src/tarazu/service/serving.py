@@ -68,7 +68,9 @@ class ServingError(Exception):
     """The service cannot start. The message says why and what to do."""
 
 
-def serve(read: Configuration, server: ServerSettings, clock: Clock, *, on_ready: Callable[[ServerSettings], None]) -> int:
+def serve(
+    read: Configuration, server: ServerSettings, clock: Clock, *, on_ready: Callable[[ServerSettings], None]
+) -> int:
     """Serve until SIGINT or SIGTERM; answer with the exit status. SIGHUP has the configuration read again.
 
     `read` is the configuration as it stands in the file, `server` what is in force of its [server].
@@ -285,9 +287,7 @@ def _hold_port(server: ServerSettings) -> socket.socket:
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     except OSError as error:
         holder.close()
-        raise ServingError(
-            f"Cannot listen on {server.host}:{server.port}: {error.strerror}. {OTHER_ADDRESS}"
-        ) from None
+        raise ServingError(f"Cannot listen on {server.host}:{server.port}: {error.strerror}. {OTHER_ADDRESS}") from None
     return holder
 
 

@@ -1,97 +1,115 @@
-"""Sign people in and out, in the panel and on the operators' pages, by passwords, sessions and invitations.
+"""Sign people in and out, in the panel and on the operators' pages, by passwords, codes, sessions and invitations.
 
 Nothing is remembered here: each request looks into the books, so that what ends there ends at once, in every process.
 """
 
 import os
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from enum import StrEnum
-from typing import Any, TypeVar
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tarazu.domain.attempts import Attempt, Failures, attempt_of, wait_s
 from tarazu.domain.calendar import Clock
 from tarazu.domain.people import Person, PersonKind
 from tarazu.domain.secrets import ENTROPY_BYTES, digest_of, secret_from
-from tarazu.domain.sessions import Session, begin_session, seen_again
-from tarazu.service.acting import record_act
+from tarazu.domain.sessions import begin_session, seen_again
 from tarazu.service.back_office import BackOffice
-from tarazu.service.checks import NAME_LENGTH_MAX, checked_email, checked_text
-from tarazu.service.passwords import Passwords, PasswordsBusyError, may_be_password
-from tarazu.service.people import (
-    Login,
-    lock_person,
-    login_by_email,
-    login_of,
-    set_language,
-    set_name,
-    set_password,
+from tarazu.service.people import lock_person, login_of, set_password, shut_out
+from tarazu.service.personal_acts import record_personal_act
+from tarazu.service.proving import Browser, Prover, SignedIn, owner_of
+from tarazu.service.sign_in_errors import SignInError, SignInRefusal
+from tarazu.service.sign_in_events import (
+    tell_sign_in_failed,
+    tell_sign_in_limited,
+    tell_signed_in,
+    tell_signed_out,
 )
-from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.invitations import find_invitation, forget_invitation, take_invitation
+from tarazu.store.devices import insert_device, renew_device
+from tarazu.store.invitations import find_invitation, take_invitation
 from tarazu.store.owners import Owner
-from tarazu.store.sessions import (
-    end_session,
-    end_sessions,
-    find_session,
-    insert_session,
-    see_session,
-)
-from tarazu.store.sign_in_failures import count_failure, forget_failures, read_failures
-from tarazu.store.trail import Via
-
-LANGUAGE_LENGTH_MAX = 35
-
-T = TypeVar("T")
+from tarazu.store.pending_sign_ins import end_pending, find_pending, insert_pending
+from tarazu.store.sessions import end_session, find_session, insert_session, see_session
 
 
-class SignInRefusal(StrEnum):
-    """Why somebody is not let in."""
+class Entered(Struct, frozen=True):
+    """A session that has begun: its secret, and that of the browser, which is known from now on, for cookies."""
 
-    WRONG = "wrong"
-    """Nobody may sign in with this email and this password."""
-    TOO_MANY = "too_many"
-    """Too many wrong passwords were given; nothing was compared."""
-    BUSY = "busy"
-    """Too many passwords wait to be compared."""
-    INVITATION_ENDED = "invitation_ended"
-    """There is no such invitation, or not any more."""
-    BAD_PASSWORD = "bad_password"  # noqa: S105 - no password
-    """What was to be the new password is too short or too long."""
+    person_id: str
+    secret: str
+    device: str
+
+    def __repr__(self) -> str:
+        """Leave the secrets out."""
+        return f"Entered({self.person_id})"
 
 
-class SignInError(Exception):
-    """Somebody is not let in. `retry_after_s` tells when to try again, where that is known."""
+class Halfway(Struct, frozen=True):
+    """The password was right, and a code of the second factor is asked for with this ticket."""
 
-    def __init__(self, reason: SignInRefusal, *, retry_after_s: int | None = None) -> None:
-        super().__init__(reason.value)
-        self.reason = reason
-        self.retry_after_s = retry_after_s
+    ticket: str
+
+    def __repr__(self) -> str:
+        """Leave the ticket out."""
+        return "Halfway()"
 
 
 class SigningIn:
     """Who signs in, for one process."""
 
-    def __init__(self, back_office: BackOffice, passwords: Passwords, clock: Clock) -> None:
+    def __init__(self, back_office: BackOffice, prover: Prover, clock: Clock) -> None:
         self._office = back_office
-        self._passwords = passwords
+        self._prover = prover
         self._clock = clock
 
-    async def sign_in(self, kind: PersonKind, *, email: str, password: str, address: str) -> str:
-        """Begin a session; answer with its secret, for the cookie. `address` is whence the attempt comes.
+    async def sign_in(self, kind: PersonKind, *, email: str, password: str, browser: Browser) -> Entered | Halfway:
+        """Begin a session, or ask for a code first.
 
         Raises:
             SignInError: WRONG, TOO_MANY or BUSY.
         """
-        attempt = attempt_of(kind, email=email.strip().lower(), address=address)
-        tried = await self._try(attempt, lambda connection: _login_by_email(connection, kind, email), password)
-        return await self._settle(tried, lambda connection, person: self._begin(connection, _owner(person)))
+        entry = await self._prover.by_email(
+            kind,
+            email=email,
+            password=password,
+            browser=browser,
+            then=lambda connection, person: self._enter(connection, person, browser),
+        )
+        return _told(kind, entry, browser)
 
-    async def person(self, kind: PersonKind, secret: str) -> Person | None:
+    async def give_code(self, kind: PersonKind, ticket: str, code: str, *, browser: Browser) -> Entered:
+        """Begin a session by a code of the second factor, after the password.
+
+        Raises:
+            SignInError: WRONG_CODE, TOO_MANY, or CODE_TOO_LATE.
+        """
+        digest = digest_of(ticket)
+
+        def give(connection: Connection) -> Entered | SignInError:
+            owner = None if digest is None else find_pending(connection, digest, self._clock())
+            if digest is None or owner is None or owner.kind is not kind:
+                return SignInError(SignInRefusal.CODE_TOO_LATE)
+            lock_person(connection, owner)
+            login = login_of(connection, owner)
+            if login is None or find_pending(connection, digest, self._clock()) is None:
+                return SignInError(SignInRefusal.CODE_TOO_LATE)
+            device = self._prover.known_device(connection, owner, browser)
+            error = self._prover.by_code(connection, owner, code, device)
+            if error is not None:
+                is_limited = error.reason is SignInRefusal.TOO_MANY
+                tell = tell_sign_in_limited if is_limited else tell_sign_in_failed
+                tell(kind, owner.id, browser.address, error.reason.value)
+                return error
+            end_pending(connection, owner)
+            return self._begin(connection, login.person, browser)
+
+        outcome = await self._office.change(give)
+        if isinstance(outcome, SignInError):
+            raise outcome
+        tell_signed_in(kind, outcome.person_id, browser.address)
+        return outcome
+
+    async def signed_in(self, kind: PersonKind, secret: str) -> SignedIn | None:
         """Tell whose session a cookie's secret is; None: it is none of this kind, or it has ended.
 
         A session that is used lasts on.
@@ -101,28 +119,26 @@ class SigningIn:
             return None
         now_ms = self._clock()
 
-        def look(connection: Connection) -> tuple[Session, Person] | None:
+        def look(connection: Connection) -> SignedIn | None:
             session = find_session(connection, digest)
             if session is None or session.kind is not kind or not session.is_live(now_ms):
                 return None
             login = login_of(connection, Owner(kind, session.person_id))
-            return None if login is None else (session, login.person)
+            return None if login is None else SignedIn(login.person, session)
 
         found = await self._office.look(look)
         if found is None:
             return None
-        session, person = found
-        renewed = seen_again(session, now_ms)
-        if renewed is not session:
-            with suppress(BooksUnavailableError):  # whoever can still read is not turned away for it
+        renewed = seen_again(found.session, now_ms)
+        if renewed is not found.session:
+            with suppress(BooksUnavailableError):  # a person who can still read is not turned away for it
                 await self._office.change(lambda connection: see_session(connection, renewed))
-        return person
+        return found
 
-    async def sign_out(self, secret: str) -> None:
-        """End a session, if it is one."""
-        digest = digest_of(secret)
-        if digest is not None:
-            await self._office.change(lambda connection: end_session(connection, digest))
+    async def sign_out(self, signed_in: SignedIn) -> None:
+        """End a session."""
+        await self._office.change(lambda connection: end_session(connection, signed_in.session.digest))
+        tell_signed_out(signed_in.person.kind, signed_in.person.id)
 
     async def invited(self, kind: PersonKind, token: str) -> Person | None:
         """Tell whose invitation this is; None: it is none of this kind, or it has ended."""
@@ -137,18 +153,19 @@ class SigningIn:
 
         return await self._office.look(look)
 
-    async def accept(self, kind: PersonKind, token: str, password: str) -> str:
-        """Follow an invitation: set the password, end all sessions, and begin one, with whose secret this answers.
+    async def accept(self, kind: PersonKind, token: str, password: str, *, browser: Browser) -> Entered | Halfway:
+        """Follow an invitation: set the password, end all sessions, and begin one, or ask for a code first.
 
         Raises:
             SignInError: INVITATION_ENDED, BAD_PASSWORD or BUSY; the invitation is not used up then.
         """
         digest = digest_of(token)
-        if digest is None or await self.invited(kind, token) is None:
+        person = await self.invited(kind, token)
+        if digest is None or person is None:
             raise SignInError(SignInRefusal.INVITATION_ENDED)
-        hash_ = await self._hash(password)
+        hash_ = await self._prover.hash(password, person.email, person.name)
 
-        def accept(connection: Connection) -> str:
+        def accept(connection: Connection) -> Entered | Halfway:
             now_ms = self._clock()
             invited = find_invitation(connection, digest, now_ms)
             if invited is None:
@@ -158,165 +175,53 @@ class SigningIn:
             login = None if owner is None else login_of(connection, owner)
             if owner is None or login is None:
                 raise SignInError(SignInRefusal.INVITATION_ENDED)
-            self._set_password(connection, login.person, hash_, keep=None)
-            return self._begin(connection, owner)
+            set_password(connection, owner, hash_, now_ms)
+            shut_out(connection, owner, now_ms)
+            record_personal_act(connection, "set_password", login.person, now_ms)
+            return self._enter(connection, login.person, browser)
 
-        return await self._office.change(accept)
+        return _told(kind, await self._office.change(accept), browser)
 
-    async def change_password(self, person: Person, *, old: str, new: str, keep: str, address: str) -> None:
-        """Set another password for somebody who knows the old one. All sessions end but the one with the secret `keep`.
+    def _enter(self, connection: Connection, person: Person, browser: Browser) -> Entered | Halfway:
+        """Go on after the right password of a person whose row is locked."""
+        if not person.has_second_factor:
+            return self._begin(connection, person, browser)
+        ticket, digest = new_secret()
+        insert_pending(connection, digest, owner_of(person), self._clock())
+        return Halfway(ticket)
 
-        Raises:
-            SignInError: BAD_PASSWORD (`new`), WRONG (`old`), TOO_MANY or BUSY.
-        """
-        _check_password(new)
-        attempt = attempt_of(person.kind, email=person.email, address=address)
-        tried = await self._try(attempt, lambda connection: login_of(connection, _owner(person)), old)
-        hash_ = await self._hash(new) if tried.is_right else ""
-        await self._settle(
-            tried, lambda connection, known: self._set_password(connection, known, hash_, keep=digest_of(keep))
-        )
-
-    async def rename(self, person: Person, name: str) -> None:
-        """Give a person another name; a holder's is that of the account.
-
-        Raises:
-            ProvisioningError: it is too long, empty, or not printable.
-        """
-        name = checked_text("name", name, NAME_LENGTH_MAX)
-
-        def rename(connection: Connection) -> None:
-            lock_person(connection, _owner(person))
-            login = login_of(connection, _owner(person))
-            if login is not None and login.person.name != name:
-                set_name(connection, _owner(person), name)
-                self._record(connection, "set", person, name=[login.person.name, name])
-
-        await self._office.change(rename)
-
-    async def speak(self, person: Person, language: str) -> None:
-        """Remember the language that a person has picked.
-
-        Raises:
-            ProvisioningError: it is no code of a language.
-        """
-        language = checked_text("language", language, LANGUAGE_LENGTH_MAX)
-        await self._office.change(lambda connection: set_language(connection, _owner(person), language))
-
-    async def _try(self, attempt: Attempt, find: Callable[[Connection], Login | None], password: str) -> "_Try":
-        """Find who it may be and compare the password, where one more attempt is allowed."""
-
-        def look(connection: Connection) -> Login | None:
-            now_ms = self._clock()
-            _check_wait(attempt, read_failures(connection, attempt.rules), now_ms)
-            return find(connection)
-
-        login = await self._office.look(look)
-        try:
-            is_right = await self._passwords.matches(password, None if login is None else login.password)
-        except PasswordsBusyError:
-            raise SignInError(SignInRefusal.BUSY) from None
-        return _Try(attempt=attempt, find=find, login=login, is_right=is_right)
-
-    async def _settle(self, tried: "_Try", then: Callable[[Connection, Person], T]) -> T:
-        """Count a wrong password; or go on with `then`, where the password is still the same.
-
-        The answer is given here alone, after the count: however many try at once, no more learn that they were wrong
-        than the rules allow.
-        """
-
-        def settle(connection: Connection) -> T | SignInError:
-            now_ms = self._clock()
-            person = _still_right(connection, tried)
-            rules = tried.attempt.rules
-            before = count_failure(connection, rules, now_ms) if person is None else read_failures(connection, rules)
-            try:
-                _check_wait(tried.attempt, before, now_ms)
-            except SignInError as error:
-                return error  # the transaction is to be committed
-            if person is None:
-                return SignInError(SignInRefusal.WRONG)
-            forget_failures(connection, tried.attempt.own)
-            return then(connection, person)
-
-        outcome = await self._office.change(settle)
-        if isinstance(outcome, SignInError):
-            raise outcome
-        return outcome
-
-    async def _hash(self, password: str) -> str:
-        _check_password(password)
-        try:
-            return await self._passwords.hash(password)
-        except PasswordsBusyError:
-            raise SignInError(SignInRefusal.BUSY) from None
-
-    def _begin(self, connection: Connection, owner: Owner) -> str:
-        """Begin a session of a person whose row is locked."""
-        secret = secret_from(os.urandom(ENTROPY_BYTES))
-        digest = digest_of(secret)
-        assert digest is not None, "it was made just now"
-        insert_session(connection, begin_session(digest, owner.kind, owner.id, self._clock()))
-        return secret
-
-    def _set_password(self, connection: Connection, person: Person, hash_: str, *, keep: bytes | None) -> None:
-        """Set the password of a person whose row is locked. What the one before had opened is closed."""
-        now_ms = self._clock()
-        owner = _owner(person)
-        set_password(connection, owner, hash_, now_ms)
-        end_sessions(connection, owner, now_ms, keep=keep)
-        forget_invitation(connection, owner)
-        self._record(connection, "set_password", person)
-
-    def _record(self, connection: Connection, act: str, person: Person, /, **detail: Any) -> None:
-        is_holder = person.kind is PersonKind.HOLDER
-        record_act(
-            connection,
-            f"{'account' if is_holder else 'operator'}.{act}",
-            person.id if is_holder else None,
-            None if is_holder else person.id,
-            by=person.email,
-            via=Via.HOLDER if is_holder else Via.OPERATOR,
-            now_ms=self._clock(),
-            detail=detail,
-        )
+    def _begin(self, connection: Connection, person: Person, browser: Browser) -> Entered:
+        """Begin a session of a person whose row is locked, in a browser that is known from now on."""
+        now_ms, owner = self._clock(), owner_of(person)
+        known = self._prover.known_device(connection, owner, browser)
+        device = browser.device
+        if known is not None:
+            renew_device(connection, known, now_ms)
+        else:
+            device, digest = new_secret()
+            insert_device(connection, digest, owner, now_ms)
+        secret = begin(connection, owner, browser, now_ms)
+        record_personal_act(connection, "sign_in", person, now_ms, address=browser.address, browser=browser.words)
+        return Entered(person.id, secret, device)
 
 
-class _Try(Struct, frozen=True, kw_only=True):
-    """A password that was given, and who was meant. `find` finds that person again."""
-
-    attempt: Attempt
-    find: Callable[[Connection], Login | None]
-    login: Login | None
-    is_right: bool
-
-
-def _login_by_email(connection: Connection, kind: PersonKind, email: str) -> Login | None:
-    try:
-        return login_by_email(connection, kind, checked_email(email))
-    except ProvisioningError:  # it is no address, so nobody has it
-        return None
+def begin(connection: Connection, owner: Owner, browser: Browser, now_ms: int) -> str:
+    """Begin a session of a person whose row is locked; answer with its secret."""
+    secret, digest = new_secret()
+    session = begin_session(digest, owner.kind, owner.id, now_ms, address=browser.address, browser=browser.words)
+    insert_session(connection, session)
+    return secret
 
 
-def _still_right(connection: Connection, tried: _Try) -> Person | None:
-    """Tell whose password it is, if it still is: it may have been changed, or the person been shut out, meanwhile."""
-    if tried.login is None or not tried.is_right:
-        return None
-    lock_person(connection, _owner(tried.login.person))
-    login = tried.find(connection)
-    return login.person if login is not None and login.password == tried.login.password else None
+def new_secret() -> tuple[str, bytes]:
+    """Make a secret, and the digest by which it is found."""
+    secret = secret_from(os.urandom(ENTROPY_BYTES))
+    digest = digest_of(secret)
+    assert digest is not None, "it was made just now"
+    return secret, digest
 
 
-def _check_wait(attempt: Attempt, failures: Mapping[bytes, Failures], now_ms: int) -> None:
-    retry_after_s = wait_s(attempt, failures, now_ms)
-    if retry_after_s is not None:
-        raise SignInError(SignInRefusal.TOO_MANY, retry_after_s=retry_after_s)
-
-
-def _check_password(password: str) -> None:
-    if not may_be_password(password):
-        raise SignInError(SignInRefusal.BAD_PASSWORD)
-
-
-def _owner(person: Person) -> Owner:
-    return Owner(person.kind, person.id)
+def _told(kind: PersonKind, entry: Entered | Halfway, browser: Browser) -> Entered | Halfway:
+    if isinstance(entry, Entered):
+        tell_signed_in(kind, entry.person_id, browser.address)
+    return entry

@@ -1,10 +1,10 @@
-"""Take away what has ended: sessions, invitations, and counts of wrong passwords."""
+"""Take away what has ended of signing in: sessions, invitations, known browsers, counts of wrong passwords."""
 
 from typing import Any
 
 from sqlalchemy import Column, Connection, Delete, bindparam, delete, select
 
-from tarazu.store.schema import invitations, sessions, sign_in_failures
+from tarazu.store.schema import devices, invitations, pending_sign_ins, sessions, sign_in_failures
 
 ENDED_MAX = 1_000
 """Rows of each table that one transaction takes away."""
@@ -24,5 +24,7 @@ def _ended(key: Column[Any], end: Column[Any]) -> Delete:
 _STATEMENTS = (
     _ended(sessions.c.digest, sessions.c.expires_at_ms),
     _ended(invitations.c.digest, invitations.c.expires_at_ms),
+    _ended(devices.c.digest, devices.c.expires_at_ms),
+    _ended(pending_sign_ins.c.digest, pending_sign_ins.c.expires_at_ms),
     _ended(sign_in_failures.c.subject, sign_in_failures.c.until_ms),
 )

@@ -1,7 +1,7 @@
 """How account holders sign in: one row for an account whose holder has chosen a password."""
 
 from msgspec import Struct
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from tarazu.store.schema import logins
 from tarazu.store.upsert import insert_into, resolving
@@ -29,6 +29,11 @@ def set_login_password(connection: Connection, account_id: str, password: str, n
     """Set the hash of a holder's password, the first one or another."""
     new = insert_into(connection, logins).values(account_id=account_id, password=password, changed_at_ms=now_ms)
     connection.execute(resolving(new, logins, replacing=("password", "changed_at_ms")))
+
+
+def forget_login(connection: Connection, account_id: str) -> None:
+    """Take the password, and the language, of a holder away."""
+    connection.execute(delete(logins).where(logins.c.account_id == account_id))
 
 
 def set_login_language(connection: Connection, account_id: str, language: str) -> None:

@@ -62,7 +62,7 @@ def operator_password(connection: Connection, operator_id: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def update_operator(connection: Connection, operator_id: str, **values: str | OperatorStatus) -> None:
+def update_operator(connection: Connection, operator_id: str, **values: str | OperatorStatus | None) -> None:
     """Set columns of an operator: status, password (a hash), name or language."""
     connection.execute(update(operators).where(operators.c.id == operator_id).values(**values))
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, text
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest of the migrations."""
 MIGRATIONS = Path(__file__).with_name("migrations") / "versions"
 VERSION_TABLE = "alembic_version"

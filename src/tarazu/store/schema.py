@@ -218,9 +218,54 @@ sessions = Table(
     Column("created_at_ms", BigInteger, nullable=False),
     Column("seen_at_ms", BigInteger, nullable=False),
     Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    Column("address", String),
+    Column("browser", String),
+    Column("confirmed_at_ms", BigInteger),
     CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
 )
-"""The browsers that are signed in, by the SHA-256 of what their cookie holds; one that has ended has no row."""
+"""The browsers that are signed in, by the SHA-256 of what their cookie holds; one that has ended has no row.
+
+`address` and `browser` are as they were when it began, `confirmed_at_ms` is when the password was given last.
+"""
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), index=True),
+    Column("operator_id", ForeignKey("operators.id"), index=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
+)
+"""The browsers in which a person has signed in before, by the SHA-256 of what their cookie holds."""
+
+pending_sign_ins = Table(
+    "pending_sign_ins",
+    metadata,
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("account_id", ForeignKey("accounts.id"), index=True),
+    Column("operator_id", ForeignKey("operators.id"), index=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
+)
+"""Who has given the right password and not yet the code of the second factor, by the SHA-256 of the form's ticket."""
+
+second_factors = Table(
+    "second_factors",
+    metadata,
+    Column("person_id", String, primary_key=True),
+    Column("secret", LargeBinary, nullable=False),
+    Column("last_step", BigInteger, nullable=False),
+    Column("recovery", LargeBinary, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+)
+"""The second factors of accounts' holders and operators, by the id of either.
+
+`secret` is what codes are made from, in clear: who reads the books can make codes, and still lacks the password.
+`recovery` is the SHA-256 of each recovery code that is left, one after the other.
+"""
 
 invitations = Table(
     "invitations",

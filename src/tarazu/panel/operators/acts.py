@@ -27,6 +27,14 @@ ACTS = {
     "operator.set": later("operator changed"),
     "operator.invite": later("operator invited"),
     "operator.set_password": later("password changed"),
+    "account.sign_in": later("holder signed in"),
+    "operator.sign_in": later("operator signed in"),
+    "account.end_sessions": later("sessions ended"),
+    "operator.end_sessions": later("sessions ended"),
+    "account.set_second_factor": later("second factor set up"),
+    "operator.set_second_factor": later("second factor set up"),
+    "account.remove_second_factor": later("second factor removed"),
+    "operator.remove_second_factor": later("second factor removed"),
     "token.create": later("admin token created"),
     "token.revoke": later("admin token revoked"),
 }
@@ -47,6 +55,8 @@ FACTS = {
     "in_place_of": later("in place of"),
     "grace_s": later("old key ends after"),
     "sessions": later("sessions ended"),
+    "address": later("address"),
+    "browser": later("browser"),
     "retry_after_s": later("retry after"),
     "scopes": later("scopes"),
 }

@@ -1,0 +1,178 @@
+"""What people who are signed in change of themselves: password, second factor, sessions, name and language."""
+
+import os
+
+from sqlalchemy import Connection
+
+from tarazu.domain.calendar import Clock
+from tarazu.domain.people import Person
+from tarazu.domain.second_factor import RECOVERY_CODES, RECOVERY_ENTROPY_BYTES, begin, recovery_codes, secret_of
+from tarazu.domain.sessions import Session
+from tarazu.service.back_office import BackOffice
+from tarazu.service.checks import NAME_LENGTH_MAX, checked_text
+from tarazu.service.people import lock_person, login_of, set_language, set_name, set_password, shut_out
+from tarazu.service.personal_acts import record_personal_act
+from tarazu.service.proving import Browser, Prover, SignedIn, check_password, owner_of
+from tarazu.service.provisioning_errors import ConflictError
+from tarazu.service.sign_in_errors import SignInError, SignInRefusal
+from tarazu.service.sign_in_events import tell_sessions_ended
+from tarazu.service.signing_in import begin as begin_session
+from tarazu.store.second_factors import forget_second_factor, has_second_factor, set_second_factor
+from tarazu.store.sessions import confirm_session, end_session, end_sessions, list_sessions
+
+LANGUAGE_LENGTH_MAX = 35
+
+
+class OwnAccess:
+    """A person's own settings, for one process."""
+
+    def __init__(self, back_office: BackOffice, prover: Prover, clock: Clock) -> None:
+        self._office = back_office
+        self._prover = prover
+        self._clock = clock
+
+    async def confirm(self, signed_in: SignedIn, *, password: str, code: str, browser: Browser) -> None:
+        """Let a person prove again who it is, before what matters most; that is good for a while in this session.
+
+        Raises:
+            SignInError: WRONG, WRONG_CODE, TOO_MANY or BUSY.
+        """
+        digest = signed_in.session.digest
+
+        def then(connection: Connection, person: Person) -> SignInError | None:
+            error = self._code_error(connection, signed_in, person, code)
+            if error is None:
+                confirm_session(connection, digest, self._clock())
+            return error
+
+        await self._prover.again(signed_in, password=password, address=browser.address, then=then)
+
+    async def change_password(self, signed_in: SignedIn, *, old: str, new: str, browser: Browser) -> str:
+        """Set another password for a person who knows the old one.
+
+        All sessions end, and one begins, with whose secret this answers. Of the known browsers only this one stays.
+
+        Raises:
+            SignInError: BAD_PASSWORD (`new`), WRONG (`old`), TOO_MANY or BUSY.
+        """
+        person = signed_in.person
+        check_password(new, person.email, person.name)
+        await self._prover.again(signed_in, password=old, address=browser.address, then=lambda *_: None)
+        hash_ = await self._prover.hash(new, person.email, person.name)
+
+        def change(connection: Connection) -> str | SignInError:
+            now_ms, owner = self._clock(), signed_in.owner
+            lock_person(connection, owner)
+            is_in = any(each.digest == signed_in.session.digest for each in list_sessions(connection, owner, now_ms))
+            if login_of(connection, owner) is None or not is_in:  # it was ended meanwhile
+                return SignInError(SignInRefusal.WRONG)
+            keep = self._prover.known_device(connection, owner, browser)
+            set_password(connection, owner, hash_, now_ms)
+            shut_out(connection, owner, now_ms, keep=keep)
+            record_personal_act(connection, "set_password", person, now_ms)
+            return begin_session(connection, owner, browser, now_ms)
+
+        outcome = await self._office.change(change)
+        if isinstance(outcome, SignInError):
+            raise outcome
+        return outcome
+
+    async def set_up_second_factor(self, signed_in: SignedIn, secret_text: str, code: str) -> tuple[str, ...]:
+        """Set a second factor up by its first code; answer with the recovery codes, which are seen this once.
+
+        Raises:
+            SignInError: WRONG_CODE.
+            ConflictError: there is one already.
+        """
+        secret, codes = secret_of(secret_text), recovery_codes(os.urandom(RECOVERY_CODES * RECOVERY_ENTROPY_BYTES))
+        factor = None if secret is None else begin(secret, code, codes, self._clock())
+        if factor is None:
+            raise SignInError(SignInRefusal.WRONG_CODE)
+
+        def set_up(connection: Connection) -> None:
+            now_ms, owner = self._clock(), signed_in.owner
+            lock_person(connection, owner)
+            if has_second_factor(connection, owner.id):
+                raise ConflictError("There is a second factor already. Turn it off first.")
+            set_second_factor(connection, owner.id, factor, now_ms)
+            record_personal_act(connection, "set_second_factor", signed_in.person, now_ms)
+
+        await self._office.change(set_up)
+        return codes
+
+    async def remove_second_factor(self, signed_in: SignedIn, *, password: str, code: str, browser: Browser) -> None:
+        """Turn the second factor off, for a person who gives the password and a code once more.
+
+        Raises:
+            SignInError: WRONG, WRONG_CODE, TOO_MANY or BUSY.
+        """
+
+        def then(connection: Connection, person: Person) -> SignInError | None:
+            error = self._code_error(connection, signed_in, person, code)
+            if error is None and forget_second_factor(connection, person.id):
+                record_personal_act(connection, "remove_second_factor", person, self._clock())
+            return error
+
+        await self._prover.again(signed_in, password=password, address=browser.address, then=then)
+
+    async def sessions(self, signed_in: SignedIn) -> list[Session]:
+        """List the person's sessions, the one that was seen last first."""
+        return await self._office.look(lambda connection: list_sessions(connection, signed_in.owner, self._clock()))
+
+    async def end_session(self, signed_in: SignedIn, digest: bytes) -> None:
+        """End one of the person's sessions, if it is one."""
+
+        def end(connection: Connection) -> int:
+            lock_person(connection, signed_in.owner)
+            own = list_sessions(connection, signed_in.owner, self._clock())
+            ended = any(each.digest == digest for each in own) and end_session(connection, digest)
+            return self._ended(connection, signed_in.person, int(ended))
+
+        tell_sessions_ended(signed_in.person.kind, signed_in.person.id, await self._office.change(end))
+
+    async def end_other_sessions(self, signed_in: SignedIn) -> None:
+        """End all sessions of the person but this one."""
+
+        def end(connection: Connection) -> int:
+            lock_person(connection, signed_in.owner)
+            ended = end_sessions(connection, signed_in.owner, self._clock(), keep=signed_in.session.digest)
+            return self._ended(connection, signed_in.person, ended)
+
+        tell_sessions_ended(signed_in.person.kind, signed_in.person.id, await self._office.change(end))
+
+    async def rename(self, person: Person, name: str) -> None:
+        """Give a person another name; a holder's is that of the account.
+
+        Raises:
+            ProvisioningError: it is too long, empty, or not printable.
+        """
+        name = checked_text("name", name, NAME_LENGTH_MAX)
+        owner = owner_of(person)
+
+        def rename(connection: Connection) -> None:
+            lock_person(connection, owner)
+            login = login_of(connection, owner)
+            if login is not None and login.person.name != name:
+                set_name(connection, owner, name)
+                record_personal_act(connection, "set", person, self._clock(), name=[login.person.name, name])
+
+        await self._office.change(rename)
+
+    async def speak(self, person: Person, language: str) -> None:
+        """Remember the language that a person has picked.
+
+        Raises:
+            ProvisioningError: it is no code of a language.
+        """
+        language = checked_text("language", language, LANGUAGE_LENGTH_MAX)
+        await self._office.change(lambda connection: set_language(connection, owner_of(person), language))
+
+    def _code_error(self, connection: Connection, signed_in: SignedIn, person: Person, code: str) -> SignInError | None:
+        if not person.has_second_factor:
+            return None
+        return self._prover.by_code(connection, signed_in.owner, code, signed_in.session.digest)
+
+    def _ended(self, connection: Connection, person: Person, sessions: int) -> int:
+        if sessions:
+            record_personal_act(connection, "end_sessions", person, self._clock(), sessions=sessions)
+        return sessions

@@ -1,0 +1,47 @@
+"""What guards who signs in: the browsers that are known, second factors, and what a session tells about itself.
+
+The release before goes on beside it: it neither writes nor reads the new tables and columns. It asks for no second
+factor, so it should not go on for long.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    """Make the tables and columns."""
+    op.add_column("sessions", sa.Column("address", sa.String))
+    op.add_column("sessions", sa.Column("browser", sa.String))
+    op.add_column("sessions", sa.Column("confirmed_at_ms", sa.BigInteger))
+    _create_by_person("devices")
+    _create_by_person("pending_sign_ins")
+    op.create_table(
+        "second_factors",
+        sa.Column("person_id", sa.String, nullable=False),
+        sa.Column("secret", sa.LargeBinary, nullable=False),
+        sa.Column("last_step", sa.BigInteger, nullable=False),
+        sa.Column("recovery", sa.LargeBinary, nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("person_id", name="pk_second_factors"),
+    )
+
+
+def _create_by_person(name: str) -> None:
+    """Make a table whose rows belong to an account's holder or to an operator, and end."""
+    op.create_table(
+        name,
+        sa.Column("digest", sa.LargeBinary(32), nullable=False),
+        sa.Column("account_id", sa.String),
+        sa.Column("operator_id", sa.String),
+        sa.Column("created_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("expires_at_ms", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("digest", name=f"pk_{name}"),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=f"fk_{name}_account_id"),
+        sa.ForeignKeyConstraint(["operator_id"], ["operators.id"], name=f"fk_{name}_operator_id"),
+        sa.CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name=op.f(f"ck_{name}_person")),
+    )
+    for column in ("account_id", "operator_id", "expires_at_ms"):
+        op.create_index(f"ix_{name}_{column}", name, [column])
