@@ -74,7 +74,7 @@ def test_a_process_takes_away_what_has_ended_of_signing_in(tmp_path: Path, sqlit
 
     async def run() -> None:
         service = Service(replace(setup, configuration=configuration), environ={})
-        await service.back_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1)}, 0))
+        await service.back_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1, 1)}, 0))
         await service.start()
         try:
             async with asyncio.timeout(PATIENCE_S):

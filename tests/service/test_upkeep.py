@@ -48,9 +48,9 @@ async def rows_after(books: Books, seconds: float) -> int:
 
 def test_what_has_ended_goes_at_once_and_then_from_time_to_time(books: Books) -> None:
     """In bounded bites, one soon after the other while there is more; what has not ended stays."""
-    ended = {digest(number): Rule(5, 1) for number in range(ENDED_MAX + 1)}
+    ended = {digest(number): Rule(5, 1, 1) for number in range(ENDED_MAX + 1)}
     with transaction(books.engine) as connection:
-        count_failure(connection, {**ended, digest(9_999): Rule(5, 2)}, NOON_MS)
+        count_failure(connection, {**ended, digest(9_999): Rule(5, 2, 1)}, NOON_MS)
     books.clock.now_ms += 1
 
     async def run() -> None:
@@ -69,7 +69,7 @@ def test_what_has_ended_goes_at_once_and_then_from_time_to_time(books: Books) ->
 def test_a_sweep_that_fails_is_tried_again(books: Books) -> None:
     """While nothing can be written it goes on in its rhythm, and does its work afterwards."""
     with transaction(books.engine) as connection:
-        count_failure(connection, {digest(1): Rule(5, 1)}, NOON_MS)
+        count_failure(connection, {digest(1): Rule(5, 1, 1)}, NOON_MS)
     books.clock.now_ms += 1
     books.pragmas["query_only"] = 1
 

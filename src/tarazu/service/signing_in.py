@@ -68,12 +68,12 @@ class SigningIn:
         Raises:
             SignInError: WRONG, TOO_MANY or BUSY.
         """
-        entry = await self._prover.by_email(
-            kind,
-            email=email,
-            password=password,
-            browser=browser,
-            then=lambda connection, person: self._enter(connection, person, browser),
+
+        def then(connection: Connection, person: Person) -> Entered | Halfway:
+            return self._enter(connection, person, browser)
+
+        entry: Entered | Halfway = await self._prover.by_email(
+            kind, email=email, password=password, browser=browser, then=then
         )
         return _told(kind, entry, browser)
 
