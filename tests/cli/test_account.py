@@ -79,12 +79,19 @@ def test_set_changes_plan_and_status_apart(tarazu: Commands) -> None:
     assert (changed["plan"], changed["status"], changed["limit"]) == ("large", "blocked", 50_000)
     changed = tarazu.json("account", "set", account_id, "--no-plan", "--status", "active")
     assert (changed["plan"], changed["status"], changed["limit"]) == (None, "active", 0)
+    assert tarazu.json("account", "set", account_id, "--no-second-factor") == changed
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "There is nothing to change.\nGive --email EMAIL, --plan PLAN, --no-plan or --status STATUS."),
+        (
+            (),
+            (
+                "There is nothing to change.\n"
+                "Give --email EMAIL, --plan PLAN, --no-plan, --status STATUS or --no-second-factor."
+            ),
+        ),
         (("--plan", "basic", "--no-plan"), "--plan and --no-plan exclude each other.\nGive one of them."),
     ],
 )

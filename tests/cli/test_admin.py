@@ -92,6 +92,11 @@ def test_operator_set_shuts_out_and_lets_in(tarazu: Commands) -> None:
     assert f"tarazu admin operator set {id_} --status active" in ran.err
     said = tarazu("admin", "operator", "set", id_, "--status", "active").out
     assert said == f"{id_} (grace@example.com) is active.\n"
+    said = tarazu("admin", "operator", "set", id_, "--no-second-factor").out
+    assert said == f"{id_} (grace@example.com) is active and has no second factor.\n"
+    nothing = tarazu("admin", "operator", "set", id_)
+    assert (nothing.status, nothing.out) == (2, "")
+    assert "Give --status STATUS or --no-second-factor." in nothing.err
 
 
 def test_token_create_prints_the_whole_token(tarazu: Commands) -> None:

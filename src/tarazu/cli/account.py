@@ -9,12 +9,13 @@ from cyclopts import Parameter
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import AccountDocument
 from tarazu.cli.errors import UsageError
-from tarazu.cli.options import AsJson, ConfigPath, command_group
+from tarazu.cli.options import AsJson, ConfigPath, NoSecondFactor, command_group
 from tarazu.cli.output import Column, counted, print_fields, print_json, print_table, say, shown_once
 from tarazu.cli.people_documents import InvitationDocument, SignOutDocument
 from tarazu.cli.program import command_line
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.catalogue import NO_PLAN
+from tarazu.domain.people import PersonKind
 
 account_app = command_group("account", "Open, list, show and change accounts; let their holders in, and out.")
 
@@ -117,29 +118,36 @@ def set_(
         bool, Parameter(name="--no-plan", negative=(), show_default=False, help="Take it off its plan.")
     ] = False,
     status: Annotated[AccountStatus | None, NewStatus] = None,
+    no_second_factor: NoSecondFactor = False,
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
     """Change an account's email, plan or status, from the next request on.
 
-    With another email, a link that its holder was invited by is void.
+    With another email, or blocked, its holder's sessions and invitation end.
+    With another email the password and the second factor go too: invite the
+    holder again.
 
     For example:
 
         tarazu account set acc_9Kx2QwErTyUiOp --plan pro
         tarazu account set acc_9Kx2QwErTyUiOp --status blocked
         tarazu account set acc_9Kx2QwErTyUiOp --email ada@example.com
+        tarazu account set acc_9Kx2QwErTyUiOp --no-second-factor
     """
     if plan is not None and no_plan:
         raise UsageError("--plan and --no-plan exclude each other.", "Give one of them.")
-    if email is plan is status is None and not no_plan:
+    if email is plan is status is None and not no_plan and not no_second_factor:
         raise UsageError(
-            "There is nothing to change.", "Give --email EMAIL, --plan PLAN, --no-plan or --status STATUS."
+            "There is nothing to change.",
+            "Give --email EMAIL, --plan PLAN, --no-plan, --status STATUS or --no-second-factor.",
         )
     from tarazu.service.account_acts import UNCHANGED
 
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
+        if no_second_factor:
+            provisioning.remove_second_factor(PersonKind.HOLDER, account_id)
         account = provisioning.set_account(
             account_id,
             email=UNCHANGED if email is None else email,

@@ -7,11 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tarazu.cli.desk import open_provisioning, read_configuration
-from tarazu.cli.options import AsJson, ConfigPath, command_group
+from tarazu.cli.errors import UsageError
+from tarazu.cli.options import AsJson, ConfigPath, NoSecondFactor, command_group
 from tarazu.cli.output import Column, print_fields, print_json, print_table, say, shown_once
 from tarazu.cli.people_documents import InvitationDocument, NewOperatorDocument, OperatorDocument
 from tarazu.cli.program import command_line
-from tarazu.domain.people import OperatorStatus
+from tarazu.domain.people import OperatorStatus, PersonKind
 
 operator_app = command_group("operator", "Make, list, invite and change operators, who may open the pages at /admin.")
 
@@ -106,22 +107,33 @@ def set_(
     operator: OperatorId,
     /,
     *,
-    status: Annotated[OperatorStatus, Parameter(metavar="STATUS", help="Only an active operator may sign in.")],
+    status: Annotated[
+        OperatorStatus | None, Parameter(metavar="STATUS", help="Only an active operator may sign in.")
+    ] = None,
+    no_second_factor: NoSecondFactor = False,
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
     """Shut an operator out, at once and in all browsers, or let them in again.
 
+    Who has lost the telephone with the second factor signs in without it.
+
     For example:
 
         tarazu admin operator set opr_7Gh3QwErTyUiOp --status inactive
+        tarazu admin operator set opr_7Gh3QwErTyUiOp --no-second-factor
     """
+    if status is None and not no_second_factor:
+        raise UsageError("There is nothing to change.", "Give --status STATUS or --no-second-factor.")
     with open_provisioning(read_configuration(config)) as provisioning:
+        if no_second_factor:
+            provisioning.remove_second_factor(PersonKind.OPERATOR, operator)
         document = OperatorDocument.of(provisioning.set_operator(operator, status=status))
     if as_json:
         print_json(document)
     else:
-        say(f"{document.id} ({document.email}) is {document.status}.")
+        without = " and has no second factor" if no_second_factor else ""
+        say(f"{document.id} ({document.email}) is {document.status}{without}.")
 
 
 def _print_invitation(

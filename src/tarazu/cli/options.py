@@ -25,6 +25,15 @@ ConfigPath = Annotated[
 AsJson = Annotated[
     bool, Parameter(name="--json", negative=(), show_default=False, help="Print one JSON document, for programs.")
 ]
+NoSecondFactor = Annotated[
+    bool,
+    Parameter(
+        name="--no-second-factor",
+        negative=(),
+        show_default=False,
+        help="Take the second factor away, for who has lost it: the password alone opens the pages.",
+    ),
+]
 
 OPTIONS = Group("Options")
 

@@ -135,14 +135,17 @@ class PeopleActs(Acting):
             self._record(connection, "operator.invite", None, operator_id, email=operator.email)
         return invitation
 
-    def set_operator(self, operator_id: str, *, status: OperatorStatus) -> Operator:
+    def set_operator(self, operator_id: str, *, status: OperatorStatus | None = None) -> Operator:
         """Take the pages from an operator, whose sessions and invitation end with it, or open them again.
+
+        None leaves it as it is.
 
         Raises:
             ProvisioningError: there is no such operator.
         """
         with self._transaction() as connection:
             before = _lock_operator(connection, operator_id)
+            status = status or before.status
             if status is not before.status:
                 update_operator(connection, operator_id, status=status.value)
                 self._record(connection, "operator.set", None, operator_id, status=[before.status, status])
