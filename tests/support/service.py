@@ -359,9 +359,11 @@ def send(
     body: bytes | str | None = None,
     headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
 ) -> Answer:
-    """Send one request as it is over a connection, and read its answer."""
-    connection.putrequest(method, path, skip_accept_encoding=True)
-    for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+    """Send one request as it is over a connection, and read its answer. A Host that is given is the only one."""
+    named = [*headers.items()] if isinstance(headers, Mapping) else headers
+    has_host = any(name.lower() == "host" for name, _ in named)
+    connection.putrequest(method, path, skip_host=has_host, skip_accept_encoding=True)
+    for name, value in named:
         connection.putheader(name, value)
     payload = body.encode() if isinstance(body, str) else body
     if payload is not None:
