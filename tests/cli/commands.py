@@ -35,6 +35,7 @@ monthly_credits = 50_000
 [models."test/one"]
 display_name = "Test [One]"
 credits = 1
+max_output_tokens = 4_096
 payg_amount = 150
 [[models."test/one".backends]]
 kind = "openai"
@@ -43,6 +44,7 @@ model = "one"
 
 [models."test/two"]
 credits = 2
+max_output_tokens = 4_096
 [[models."test/two".backends]]
 kind = "openai"
 url = "http://127.0.0.1:9/v1"
