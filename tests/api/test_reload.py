@@ -1,6 +1,5 @@
 """SIGHUP puts a changed configuration in force in all workers, without dropping a request; a bad one is refused."""
 
-import json
 import os
 import re
 import signal
@@ -17,7 +16,7 @@ from tests.support.backend import ScriptedBackend
 from tests.support.certified import ca_file, serving
 from tests.support.envelopes import assert_domain_error
 from tests.support.processes import has_ended, workers
-from tests.support.service import CATALOGUE, MODELS, Customer, RunningService, checked
+from tests.support.service import CATALOGUE, MODELS, Customer, RunningService, checked, events
 
 WORKERS = 2
 ALL = f"{WORKERS} of {WORKERS}"
@@ -62,12 +61,6 @@ def service(backend: ScriptedBackend, tmp_path: Any) -> Any:
     with checked(RunningService(tmp_path, backend.url, server=f"workers = {WORKERS}")) as running:
         reload(running)
         yield running
-
-
-def events(service: RunningService, name: str) -> list[dict[str, Any]]:
-    """Read the lines of the log about one kind of event."""
-    lines = [line for line in service.log.read_text().splitlines() if line.startswith("{")]
-    return [event for event in map(json.loads, lines) if event["event"] == name]
 
 
 def reload(service: RunningService, *, outcome: str = "configuration_reloaded") -> dict[str, Any]:

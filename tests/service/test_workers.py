@@ -133,13 +133,13 @@ def test_one_that_starts_during_a_drain_drains_too() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_workers_that_keep_dying_end_the_service(count: int) -> None:
-    """However many there are: a few more deaths than workers within a minute, and it is said."""
+    """However many there are: when a few more than there are die young within a minute. It is said."""
     workers = Workers(count, start_played, dict.fromkeys(range(count), "dies"))
     with capture_logs() as logs:
         workers.start()
         assert workers.keep() is False
     assert [line["deaths"] for line in logs if line["event"] == "workers_keep_dying"] == [
-        count + module.CRASHES_MORE + 1
+        count + module.DEATHS_MORE + 1
     ]
     assert {line["ending"] for line in logs if line["event"] == "worker_ended"} == {"exit status 3"}
     workers.stop(PATIENCE_S)
@@ -155,3 +155,13 @@ def test_one_that_does_not_stop_in_time_is_killed() -> None:
         workers.stop(1.0)
     assert all(map(has_ended, processes))
     assert [line["worker"] for line in logs if line["event"] == "worker_killed"] == [2]
+
+
+def test_workers_that_have_served_for_a_while_may_die_as_often_as_they_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is replaced: what kills them now and then would only be worse with none of them."""
+    monkeypatch.setattr(module, "YOUNG_S", 0.0)
+    with kept(1) as workers:
+        for _ in range(module.DEATHS_MORE + 3):
+            assert workers.publish({}) == Published(1, 1)
+            os.kill(workers.process_ids[0], signal.SIGKILL)
+        assert workers.publish({}) == Published(1, 1)

@@ -6,7 +6,6 @@
 import os
 import signal
 import sys
-import time
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,7 +15,7 @@ CONNECTION = 100
 BEAT_S = 0.02
 
 Setup = dict[int, str]
-"""For each place what the worker there does: `takes` the order, `refuses` it, `ignores` it unless it is the first, is `stuck`, or `dies`.
+"""For each place what the worker there does: `takes` the order, `refuses` it, `ignores` all but its first, or `dies`.
 
 One that is told `holds on` takes it, and does not hear SIGTERM from then on.
 """
@@ -44,8 +43,6 @@ def main() -> None:
         match order.setup.get(index, "takes"):
             case "dies":
                 sys.exit(3)
-            case "stuck":
-                time.sleep(3_600)
             case "ignores" if has_answered:
                 pass
             case play:

@@ -24,6 +24,11 @@ def workers(service: RunningService) -> list[int]:
     return [child for child in children(service) if _is_worker(child)]
 
 
+def is_named(process: int, name: str) -> bool:
+    """Tell whether `ps -o comm` shows a process under this name."""
+    return _read(Path(f"/proc/{process}/comm")) == f"{name}\n".encode()
+
+
 def _is_worker(child: int) -> bool:
     """Tell a worker by its name, or one of a release that had no name for it by how Python begins it."""
     proc = Path(f"/proc/{child}")

@@ -388,6 +388,12 @@ def checked(service: RunningService) -> Iterator[RunningService]:
             assert fault not in log, log
 
 
+def events(service: RunningService, name: str) -> list[dict[str, Any]]:
+    """Read the lines of the log about one kind of event."""
+    lines = [line for line in service.log.read_text().splitlines() if line.startswith("{")]
+    return [event for event in map(json.loads, lines) if event["event"] == name]
+
+
 def free_port() -> int:
     """Find a port of this machine that nobody uses now."""
     with socket.socket() as probe:

@@ -25,6 +25,7 @@ WAITING = (
     "tests/crashes/test_cut_connections.py",
     "tests/api/test_serving.py",
     "tests/api/admin/test_running.py",
+    "tests/api/test_stuck_workers.py",
 )
 """Files that wait for time-outs of the product most of the time."""
 

@@ -33,9 +33,10 @@ PUBLISH_TIMEOUT_S = 60.0
 """For so long a new setup waits for all workers, those too that take the place of others meanwhile."""
 TELL_AGAIN_S = 1.0
 """How often a worker that has not stopped yet is told to again."""
-CRASHES_WITHIN_S = 60.0
-CRASHES_MORE = 2
-"""So many more deaths than there are workers, within CRASHES_WITHIN_S, and starting them again mends nothing."""
+YOUNG_S = 10.0
+DEATHS_WITHIN_S = 60.0
+DEATHS_MORE = 2
+"""So many more than there are workers die young within DEATHS_WITHIN_S, and to start them again mends nothing."""
 
 StartProcess = Callable[[int, "Connection[Any, Any]"], int]
 
@@ -70,6 +71,7 @@ class Worker:
         self.silent_turns = 0
         self.unanswered_turns = 0
         self.has_ended = False
+        self._began_s = time.monotonic()
         self._lock = threading.Lock()
         self._sending = threading.Lock()
 
@@ -109,6 +111,11 @@ class Worker:
         code = os.waitstatus_to_exitcode(status)
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
+    @property
+    def is_young(self) -> bool:
+        """Tell whether it began less than YOUNG_S ago."""
+        return time.monotonic() < self._began_s + YOUNG_S
+
     def fault(self, number: int) -> str | None:
         """Take note of a turn of the parent, whose newest order has this number; tell what is wrong by now."""
         self.silent_turns += 1
@@ -131,7 +138,7 @@ class Workers:
         self._workers: dict[int, Worker] = {}
         self._changed = threading.Condition()
         self._publishing = threading.Lock()
-        self._ended: SimpleQueue[int | None] = SimpleQueue()
+        self._ended: SimpleQueue[Worker | None] = SimpleQueue()
         self._deaths: deque[float] = deque()
         self._is_stopping = False
 
@@ -157,15 +164,10 @@ class Workers:
 
     def keep(self) -> bool:
         """Replace each worker that ends, until `leave` is called; False when they die faster than that helps."""
-        while (index := self._ended.get()) is not None:
-            now_s = time.monotonic()
-            self._deaths.append(now_s)
-            while self._deaths[0] < now_s - CRASHES_WITHIN_S:
-                self._deaths.popleft()
-            if len(self._deaths) > self._count + CRASHES_MORE:
-                log.error("workers_keep_dying", deaths=len(self._deaths), within_s=CRASHES_WITHIN_S)
+        while (ended := self._ended.get()) is not None:
+            if ended.is_young and self._are_too_many(time.monotonic()):
                 return False
-            self._start(index)
+            self._start(ended.index)
         return True
 
     def leave(self) -> None:
@@ -211,6 +213,15 @@ class Workers:
                     worker.send_signal(signal.SIGKILL if is_late else signal.SIGTERM)
                 self._changed.wait(TELL_AGAIN_S if is_late else min(TELL_AGAIN_S, max(until_s - time.monotonic(), 0)))
 
+    def _are_too_many(self, died_at_s: float) -> bool:
+        self._deaths.append(died_at_s)
+        while self._deaths[0] < died_at_s - DEATHS_WITHIN_S:
+            self._deaths.popleft()
+        if len(self._deaths) <= self._count + DEATHS_MORE:
+            return False
+        log.error("workers_keep_dying", deaths=len(self._deaths), within_s=DEATHS_WITHIN_S)
+        return True
+
     def _living(self) -> list[Worker]:
         return [worker for worker in list(self._workers.values()) if not worker.has_ended]
 
@@ -231,7 +242,7 @@ class Workers:
             log.error("worker_ended", worker=worker.index + 1, process=worker.process_id, ending=ending)
         with self._changed:
             self._changed.notify_all()
-        self._ended.put(worker.index)
+        self._ended.put(worker)
 
     def _tell(self, *, setup: Any = None, stage: Stage | None = None) -> int:
         with self._changed:
