@@ -22,6 +22,7 @@ from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
 from tarazu.cli.app import whole_app
 from tarazu.domain import attempts, prompt
 from tarazu.domain.admission import SETTLING_S
+from tarazu.domain.bounds import Bounds
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.panel import forms
@@ -225,6 +226,10 @@ FIGURES = {
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
         f"callers, backends, and {listening.OPEN_FILES_KEPT} for the rest |",
         f"at the start of `tarazu serve` | {books.AWAY_S} s, tried every {books.AWAY_PAUSE_S:g} s |",
+        (
+            f"| {Bounds().account_reply_bytes // MIB} MiB; {Bounds().reply_bytes // MIB:,} MiB, "
+            f"looked at every {upkeep.REPLIES_INTERVAL_S} s (`[idempotency]`) |"
+        ),
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",

@@ -19,7 +19,7 @@ from tests.support.envelopes import (
     rate_limit_headers,
 )
 from tests.support.rows import rows
-from tests.support.service import CHAT, Answer, Customer, RunningService
+from tests.support.service import CATALOGUE, CHAT, Answer, Customer, RunningService
 from tests.support.set_clock import SetClock, service_by
 from tests.support.stores import Store
 from tests.support.windows import places
@@ -30,10 +30,18 @@ BODY = json.dumps({"model": "test/one", "prompt": "Hello"}).encode()
 OTHER_BODY = json.dumps({"model": "test/one", "prompt": "Hello!"}).encode()
 KEY = "2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d"
 DAY_S = 24 * 60 * 60
-HOLD_S = 5 + 30
+TIMEOUT_S = 5
+"""For so long test/one may be asked."""
+HOLD_S = TIMEOUT_S + 30
 """How long after its admission a hold of test/one may be swept."""
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("noon")]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> str:
+    """What is usually sold, and little room for replies."""
+    return CATALOGUE + "\n[idempotency]\nper_account_mib = 1\n"
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +162,32 @@ def test_a_client_that_leaves_frees_its_key(service: RunningService, backend: Sc
     assert credits_left(service, customer) == (2, 0)
 
 
-@rows("decisions.idempotency.1")
+@rows("decisions.idempotency.3")
+def test_beyond_an_accounts_room_the_oldest_reply_is_dropped_and_not_charged_again(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """Its key says so for the rest of its 24 hours; the newer replies are replayed, and other accounts' too."""
+    customer, other = service.customer(), service.customer()
+    backend.behaviour = replies("x" * 400_000)
+    asked = [ask(service, customer, key=f"key {number}") for number in range(3)]
+    theirs = ask(service, other, key="key 0")
+    assert {answer.status for answer in (*asked, theirs)} == {200}
+    left = credits_left(service, customer)
+    for _ in range(2):
+        gone = ask(service, customer, key="key 0")
+        assert_own_error(gone, 422)
+        assert "charged once" in gone.body.decode()
+    assert_own_error(ask(service, customer, OTHER_BODY, key="key 0"), 422)
+    for answer, again in zip(
+        asked[1:], [ask(service, customer, key=f"key {number}") for number in (1, 2)], strict=True
+    ):
+        assert (is_replay(again), again.body) == (True, answer.body)
+    assert is_replay(ask(service, other, key="key 0"))
+    assert credits_left(service, customer) == left
+    assert len(backend.received) == 4
+
+
+@rows("decisions.idempotency.1", "decisions.idempotency.5")
 def test_the_scope_is_the_account(service: RunningService, backend: ScriptedBackend) -> None:
     """All keys of an account share the idempotency key; another account's is its own, whatever the body."""
     customer, stranger = service.customer("three"), service.customer("three")
@@ -248,11 +281,11 @@ def test_replays_survive_a_restart(store: Store, backend: ScriptedBackend, tmp_p
         assert credits_left(service, customer) == (2, 0)
 
 
-@rows("decisions.idempotency.1")
+@rows("decisions.idempotency.1", "decisions.idempotency.4")
 def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
     store: Store, backend: ScriptedBackend, tmp_path: Path, clock: SetClock
 ) -> None:
-    """Until the sweep the key says that its request runs; then the retry is served."""
+    """Until the sweep the key says that its request runs, and when it will not any more; then the retry is served."""
     with service_by(clock, tmp_path, backend.url, database_url=store.new_books(tmp_path)) as service:
         customer = service.customer("three")
         backend.behaviour = stalls
@@ -262,8 +295,12 @@ def test_a_kill_in_mid_flight_frees_the_key_with_its_hold(
             service.kill()
         backend.behaviour = replies()
         service.start()
-        assert_own_error(ask(service, customer), 409)
-        clock.advance(HOLD_S + 1)
+        refused = ask(service, customer)
+        assert_own_error(refused, 409)
+        assert refused.headers["retry-after"] == "1"
+        clock.advance(TIMEOUT_S)
+        assert ask(service, customer).headers["retry-after"] == str(HOLD_S - TIMEOUT_S)
+        clock.advance(HOLD_S - TIMEOUT_S + 1)
         wait_until(lambda: kept_keys(service, customer) == 0)
         assert not is_replay(ask(service, customer))
         assert credits_left(service, customer) == (2, 0)

@@ -3,9 +3,12 @@
 from hashlib import sha256
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tarazu.domain import idempotency
 from tarazu.domain.accounts import Intake, Window
-from tarazu.domain.admission import Asked, Caller, Decision, admit
+from tarazu.domain.admission import SETTLING_S, Asked, Caller, Decision, admit
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Earlier, Idempotency, Replay, idempotency_of
 from tests.support.values import (
@@ -26,6 +29,7 @@ RUNNING = Earlier(request_id="req_first", fingerprint=SENT.fingerprint, reply=No
 ANSWERED = Earlier(request_id="req_first", fingerprint=SENT.fingerprint, reply=b"Hello.")
 OF_ANOTHER_BODY = Earlier(request_id="req_first", fingerprint=sha256(b"{}").digest(), reply=b"Hello.")
 REUSED = Refusal(error=Error.IDEMPOTENCY_MISMATCH)
+DROPPED = Earlier(request_id="req_first", fingerprint=SENT.fingerprint, reply=None, is_dropped=True)
 STILL_RUNNING = Refusal(error=Error.IDEMPOTENCY_CONFLICT, retry_after_s=1)
 
 
@@ -62,8 +66,13 @@ def test_the_first_request_with_a_key_is_held_under_it() -> None:
 
 @pytest.mark.parametrize(
     ("earlier", "outcome"),
-    [(RUNNING, STILL_RUNNING), (ANSWERED, Replay(b"Hello.")), (OF_ANOTHER_BODY, REUSED)],
-    ids=["running", "answered", "another body"],
+    [
+        (RUNNING, STILL_RUNNING),
+        (ANSWERED, Replay(b"Hello.")),
+        (OF_ANOTHER_BODY, REUSED),
+        (DROPPED, Refusal(error=Error.IDEMPOTENCY_MISMATCH, message=idempotency.DROPPED)),
+    ],
+    ids=["running", "answered", "another body", "dropped"],
 )
 @pytest.mark.parametrize("balance", [0, 5])
 def test_a_taken_key_decides_before_credits_do(earlier: Earlier, outcome: object, balance: int) -> None:
@@ -75,6 +84,19 @@ def test_a_taken_key_decides_before_credits_do(earlier: Earlier, outcome: object
     assert decision.rate_limit is not None
     assert decision.caller is not None
     assert decision.caller.account == make_account(plan=None, balance=balance, window=Window(NOON_MS // MINUTE_MS, 1))
+
+
+@given(st.integers(1, 600_000), st.integers(0, 700_000))
+def test_who_asks_again_is_told_when_it_may_help(timeout_ms: int, age_ms: int) -> None:
+    """Soon, while the model may still answer. Later its process has died: in time for the sweep, and not before."""
+    deadline_ms = NOON_MS - age_ms + timeout_ms + SETTLING_S * 1_000
+    running = Earlier(request_id="req_first", fingerprint=SENT.fingerprint, reply=None, deadline_ms=deadline_ms)
+    retry_after_s = refused(decide(running)).retry_after_s
+    assert retry_after_s is not None
+    if age_ms < timeout_ms:
+        assert retry_after_s == 1
+    else:
+        assert retry_after_s == max(1, -(-(deadline_ms - NOON_MS) // 1_000))
 
 
 def test_another_body_is_said_before_that_the_first_still_runs() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tarazu.domain.bounds import Bounds
 from tarazu.domain.catalogue import BackendSpec, Capabilities, Model, Offer, Plan
 from tarazu.service.configuration import ServerSettings, load
 from tests.support.configuration_files import FILE_NAME, MODEL, load_text, problems_of
@@ -38,6 +39,14 @@ default_model = "acme/fast:v1.5"
 [payg]
 requests_per_minute = 3
 models = ["acme/fast:v1.5"]
+
+[keys]
+per_account = 11
+per_hour = 12
+
+[idempotency]
+per_account_mib = 13
+total_mib = 14
 
 [plans.pro]
 monthly_credits = 1_000
@@ -105,6 +114,9 @@ def test_every_setting_arrives_where_the_service_reads_it(folder: Path) -> None:
     assert catalogue.currency == "EUR"
     assert catalogue.default_model == "acme/fast:v1.5"
     assert catalogue.payg == Offer(models=("acme/fast:v1.5",), requests_per_minute=3)
+    assert catalogue.bounds == Bounds(
+        keys=11, new_keys_hourly=12, account_reply_bytes=13 * 1024 * 1024, reply_bytes=14 * 1024 * 1024
+    )
     assert catalogue.plans == {
         "pro": Plan(name="pro", monthly_credits=1_000, requests_per_minute=2, models=("plain", "acme/fast:v1.5"))
     }

@@ -9,15 +9,18 @@ import pytest
 from sqlalchemy import Connection
 
 from tarazu.domain.attempts import Rule
+from tarazu.domain.bounds import Bounds
+from tarazu.domain.idempotency import idempotency_of
 from tarazu.service.back_office import BackOffice
-from tarazu.service.upkeep import ENDED_INTERVAL_S, ENDED_PAUSE_S, sweep_ended
+from tarazu.service.upkeep import ENDED_INTERVAL_S, ENDED_PAUSE_S, REPLIES_INTERVAL_S, bound_replies, sweep_ended
 from tarazu.store.ended import ENDED_MAX
 from tarazu.store.engine import transaction
+from tarazu.store.operations import Admit
 from tarazu.store.sign_in_failures import count_failure
-from tests.support.books import Books, open_books, sqlite_only
+from tests.support.books import Books, charge, open_books, sqlite_only
 from tests.support.people_values import digest
 from tests.support.stores import Store
-from tests.support.values import NOON_MS
+from tests.support.values import NOON_MS, held, make_account, make_asked, make_catalogue, make_key
 from tests.support.virtual_time import run_in_virtual_time
 
 T = TypeVar("T")
@@ -32,6 +35,11 @@ def books(store: Store, tmp_path: Path) -> Iterator[Books]:
 
 class Inline(BackOffice):
     """Works in the event loop itself, so that virtual time passes only by pauses."""
+
+    async def look(self, look: Callable[[Connection], T]) -> T:
+        """Read the books here and now."""
+        with transaction(self._engine, read_only=True) as connection:
+            return look(connection)
 
     async def change(self, change: Callable[[Connection], T]) -> T:
         """Change the books here and now."""
@@ -63,6 +71,40 @@ def test_what_has_ended_goes_at_once_and_then_from_time_to_time(books: Books) ->
         sweeping.cancel()
 
     run_in_virtual_time(run())
+
+
+def test_replies_beyond_the_bound_for_all_are_dropped_from_time_to_time(books: Books) -> None:
+    """The oldest, now and every half a minute; the bound is the one of the newest configuration."""
+    books.catalogue = make_catalogue(bounds=Bounds(reply_bytes=70))
+    books.add(make_account(), make_key())
+    office = Inline(books.engine, books.catalogue, books.clock)
+
+    def kept() -> int:
+        number: int = books.rows("SELECT count(*) FROM idempotency_keys WHERE reply IS NOT NULL")[0][0]
+        return number
+
+    def keep(name: str) -> None:
+        hold = held(books.run(Admit(make_asked(idempotency=idempotency_of(name, b"{}"))))[0])
+        books.run(charge(hold, reply=b"x" * 30))
+        books.clock.now_ms += 1
+
+    async def run() -> None:
+        for name in "abc":
+            keep(name)
+        dropping = asyncio.create_task(bound_replies(office))
+        await asyncio.sleep(1)
+        assert kept() == 2
+        keep("d")
+        await asyncio.sleep(REPLIES_INTERVAL_S - 2)
+        assert kept() == 3
+        office.catalogue = make_catalogue(bounds=Bounds(reply_bytes=30))
+        await asyncio.sleep(2)
+        assert kept() == 1
+        dropping.cancel()
+
+    run_in_virtual_time(run())
+    assert books.rows("SELECT key FROM idempotency_keys WHERE reply IS NOT NULL") == [("d",)]
+    books.assert_balanced()
 
 
 @sqlite_only

@@ -211,7 +211,7 @@ def test_keys_cost_statements_only_where_they_are_sent(books: Books) -> None:
         with seen(books.engine) as statements:
             books.run(*map(answer, first), *map(release, second), *asked)
         counts.append(len(_of_keys(statements)))
-    assert counts == [4, 4]
+    assert counts == [5, 5]
 
 
 def _of_keys(statements: list[str]) -> list[str]:
@@ -266,13 +266,29 @@ def test_the_audit_names_keys_that_belong_to_no_such_request(books: Books) -> No
     books.assert_balanced()
     for hold, reply in ((charged, None), (held_, b"Free."), (lost, None)):
         books.execute(
-            "UPDATE idempotency_keys SET reply = :reply WHERE request_id = :id", reply=reply, id=hold.request_id
+            "UPDATE idempotency_keys SET reply = :reply, reply_bytes = NULL WHERE request_id = :id",
+            reply=reply,
+            id=hold.request_id,
         )
     books.execute("UPDATE idempotency_keys SET request_id = 'req_none' WHERE request_id = :id", id=lost.request_id)
     without, with_ = "idempotency key without a reply: held requests", "idempotency key with a reply: charged requests"
     assert books.audit().differences == tuple(
         Difference(account_id="acc_1", figure=figure, subject=subject, booked=1, computed=0)
         for figure, subject in ((without, charged.request_id), (with_, held_.request_id), (without, "req_none"))
+    )
+
+
+def test_the_audit_names_a_reply_of_another_length_than_is_counted(books: Books) -> None:
+    """A reply that is gone without a word, and one that takes more room than it is said to."""
+    first, second = (held(ask(books, key)) for key in ("first", "second"))
+    books.run(answer(first), answer(second, b"Hello again."))
+    books.execute("UPDATE idempotency_keys SET reply_bytes = 7 WHERE request_id = :id", id=first.request_id)
+    books.execute("UPDATE idempotency_keys SET reply_bytes = 0 WHERE request_id = :id", id=second.request_id)
+    assert books.audit().differences == (
+        Difference(
+            account_id="acc_1", figure="bytes of a reply", subject=first.request_id, booked=7, computed=len(b"Hello.")
+        ),
+        Difference(account_id="acc_1", figure="bytes of a reply", subject=second.request_id, booked=0, computed=12),
     )
 
 

@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key
-from tarazu.domain.calendar import day_of, iso_time, minute_of, period_of, seconds_until
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_of, iso_time, minute_of, period_of, seconds_until
 from tarazu.domain.catalogue import Catalogue, Model, Plan
 from tarazu.domain.credits import Hold, quota_limit, source_for, take
 from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
-from tarazu.domain.idempotency import Earlier, Idempotency, Replay, answer_from
+from tarazu.domain.idempotency import RUNNING_RETRY_AFTER_S, Earlier, Idempotency, Replay, answer_from
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest
 from tarazu.domain.rate_limit import RateLimit, binding_limit, in_minute, take_place
@@ -97,7 +97,8 @@ def admit(
         return Decision(outcome=asked.request, caller=caller, rate_limit=limit)  # 8 to 13
     if asked.idempotency is not None and earlier is not None:
         # Before row 14: what has been paid for stays the caller's, also when credits have run out since.
-        return Decision(outcome=answer_from(earlier, asked.idempotency), caller=caller, rate_limit=limit)
+        answer = answer_from(earlier, asked.idempotency, _retry_after_s(earlier, now_ms))
+        return Decision(outcome=answer, caller=caller, rate_limit=limit)
     hold = _hold(asked, caller, catalogue, now_ms)
     if isinstance(hold, Hold):
         caller = Caller(caller.key, take(caller.account, hold.credits, hold.source))
@@ -151,6 +152,16 @@ def _too_many(limit: RateLimit, now_ms: int) -> Refusal:
         ),
         retry_after_s=seconds_until(limit.resets_at_ms, now_ms),
     )
+
+
+def _retry_after_s(earlier: Earlier, now_ms: int) -> int:
+    """Tell when to ask again for a reply that is not there: soon, while the model may still give it.
+
+    After the model's time-out nobody waits for it any more: the process has died, and what is left is until the sweep.
+    """
+    if earlier.deadline_ms is None or now_ms < earlier.deadline_ms - SETTLING_S * MILLISECONDS_PER_SECOND:
+        return RUNNING_RETRY_AFTER_S
+    return seconds_until(earlier.deadline_ms, now_ms)
 
 
 def _exhausted(account: Account, plan: Plan | None, model: Model) -> Refusal:

@@ -5,6 +5,8 @@ from datetime import tzinfo
 
 from msgspec import Struct
 
+from tarazu.domain.bounds import Bounds
+
 ANY_MODEL = "*"
 NO_PLAN = "none"
 """What GET /usage calls the plan of an account without one; no plan may have this name."""
@@ -107,6 +109,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     zone: tzinfo
     currency: str = "IRT"
     default_model: str | None = None
+    bounds: Bounds = Bounds()
 
     def plan(self, name: str | None) -> Plan | None:
         """Find a plan; an account whose plan is no longer on sale counts as one without a plan."""

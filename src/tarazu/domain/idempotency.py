@@ -10,6 +10,10 @@ KEPT_MS = 24 * 60 * 60 * 1_000
 """How long a key is kept, from its first request on."""
 KEY_CHARACTERS_MAX = 255
 RUNNING_RETRY_AFTER_S = 1
+DROPPED = (
+    "The request with this Idempotency-Key was answered and charged once; its reply is not kept any more, since newer "
+    "ones fill the account's room. Send it with another key, to be answered and charged anew."
+)
 
 
 class Idempotency(Struct, frozen=True):
@@ -20,11 +24,17 @@ class Idempotency(Struct, frozen=True):
 
 
 class Earlier(Struct, frozen=True, kw_only=True):
-    """The request that the account sent this key with before; without a reply it is still running."""
+    """The request that the account sent this key with before.
+
+    Without a reply it is still running, and its hold may be swept after `deadline_ms`; or it has been charged, and its
+    reply was dropped since the account keeps no more.
+    """
 
     request_id: str
     fingerprint: bytes
     reply: bytes | None
+    deadline_ms: int | None = None
+    is_dropped: bool = False
 
 
 class Replay(Struct, frozen=True):
@@ -38,10 +48,12 @@ def idempotency_of(key: str, body: bytes) -> Idempotency:
     return Idempotency(key, sha256(body).digest())
 
 
-def answer_from(earlier: Earlier, idempotency: Idempotency) -> Replay | Refusal:
-    """Answer a request whose key is taken."""
+def answer_from(earlier: Earlier, idempotency: Idempotency, retry_after_s: int) -> Replay | Refusal:
+    """Answer a request whose key is taken; `retry_after_s` is for one that comes while the first is running."""
     if earlier.fingerprint != idempotency.fingerprint:
         return Refusal(error=Error.IDEMPOTENCY_MISMATCH)
+    if earlier.is_dropped:
+        return Refusal(error=Error.IDEMPOTENCY_MISMATCH, message=DROPPED)
     if earlier.reply is None:
-        return Refusal(error=Error.IDEMPOTENCY_CONFLICT, retry_after_s=RUNNING_RETRY_AFTER_S)
+        return Refusal(error=Error.IDEMPOTENCY_CONFLICT, retry_after_s=retry_after_s)
     return Replay(earlier.reply)

@@ -26,7 +26,7 @@ from tarazu.service.pulse import Pulse
 from tarazu.service.readiness import ReadinessCheck
 from tarazu.service.resting import tell_rests
 from tarazu.service.signing_in import SigningIn
-from tarazu.service.upkeep import keep_up, sweep_ended
+from tarazu.service.upkeep import bound_replies, keep_up, sweep_ended
 from tarazu.store.ledger import Ledger
 
 
@@ -84,6 +84,7 @@ class Service:
         self._background = [
             asyncio.create_task(keep_up(self.ledger)),
             asyncio.create_task(sweep_ended(self.back_office)),
+            asyncio.create_task(bound_replies(self.back_office)),
             asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
         ]
         if self._link is not None:

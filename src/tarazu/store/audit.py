@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from tarazu.domain.credits import RequestState, Source
+from tarazu.store.idempotency import DROPPED_BYTES
 from tarazu.store.schema import accounts, adjustments, daily_usage, idempotency_keys, keys, requests, topups
 from tarazu.store.snapshot import snapshot
 from tarazu.store.sums import BOOKED, COMPUTED, USAGE_FIGURES, USAGE_KEY, add_up, caller_sums, sums, usage_sums
@@ -172,9 +173,12 @@ def _overdue(connection: Connection, before_ms: int) -> Iterator[Difference]:
 
 
 def _idempotency_keys(connection: Connection) -> Iterator[Difference]:
-    """A key with a reply belongs to a charged request of its account, one without to a held one."""
+    """A key with a reply, or of a dropped one, belongs to a charged request of its account, any other to a held one.
+
+    A reply has the length that is counted.
+    """
     kept = idempotency_keys.c
-    has_reply = kept.reply.is_not(None)
+    has_reply = or_(kept.reply.is_not(None), kept.reply_bytes == DROPPED_BYTES)
     belongs = case((has_reply, RequestState.CHARGED.value), else_=RequestState.HELD.value)
     is_its_own = and_(
         requests.c.id == kept.request_id, requests.c.period == kept.period, requests.c.account_id == kept.account_id
@@ -188,6 +192,16 @@ def _idempotency_keys(connection: Connection) -> Iterator[Difference]:
     for account_id, request_id, is_answered in _rows(connection, query):
         of_state = "with a reply: charged" if is_answered else "without a reply: held"
         yield _stray(account_id, f"idempotency key {of_state} requests", request_id)
+    length = func.coalesce(func.length(kept.reply), DROPPED_BYTES)
+    miscounted = (
+        select(kept.account_id, kept.request_id, kept.reply_bytes, length)
+        .where(kept.reply_bytes != length)
+        .order_by(kept.request_id)
+    )
+    for account_id, request_id, booked, computed in _rows(connection, miscounted):
+        yield Difference(
+            account_id=account_id, figure="bytes of a reply", subject=request_id, booked=booked, computed=computed
+        )
 
 
 def _requests(connection: Connection) -> Iterator[Difference]:

@@ -123,7 +123,7 @@ class _Page:
         self._now_ms = now_ms
         self._new_holds: list[Hold] = []
         self._ended: list[tuple[Hold, End]] = []
-        self._idempotency = KeyPage(connection, now_ms)
+        self._idempotency = KeyPage(connection, now_ms, catalogue.bounds)
         self._forgets_old_keys = any(isinstance(operation, Sweep) for operation in operations)
         self._read(operations)
 

@@ -6,24 +6,38 @@ A statement is run only when a request of the batch came with a key.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, select, tuple_, update
 
+from tarazu.domain.bounds import Bounds
 from tarazu.domain.credits import Hold, RequestState
 from tarazu.domain.idempotency import KEPT_MS, Earlier
 from tarazu.store.among import among
 from tarazu.store.many_rows import insert_rows
 from tarazu.store.operations import KEYS_SWEEP_MAX, End
+from tarazu.store.schema import accounts, requests
 from tarazu.store.schema import idempotency_keys as kept
 
 Place = tuple[str, str]
 """An account's id, and a key that it sent."""
 
+DROPPED_BYTES = 0
+"""What `reply_bytes` says of a reply that was dropped; no reply is empty."""
 REPLIES_BYTES_MAX = 16 * 1024 * 1024
 """Replies of so many bytes are read for one batch, or one reply that is larger."""
 
 _PLACE = tuple_(kept.c.account_id, kept.c.key)
+_RUNS = and_(requests.c.id == kept.c.request_id, requests.c.period == kept.c.period, kept.c.reply.is_(None))
 _FIND = (
-    select(kept.c.account_id, kept.c.key, kept.c.request_id, kept.c.fingerprint, func.length(kept.c.reply))
+    select(
+        kept.c.account_id,
+        kept.c.key,
+        kept.c.request_id,
+        kept.c.fingerprint,
+        func.length(kept.c.reply),
+        kept.c.reply_bytes == DROPPED_BYTES,
+        requests.c.deadline_ms,
+    )
+    .outerjoin(requests, _RUNS)
     .where(_PLACE.in_(bindparam("places", expanding=True)))
     .where(kept.c.created_at_ms > bindparam("kept_since_ms"))
 )
@@ -33,7 +47,37 @@ _IS_OF_END = (
     & (kept.c.key == bindparam("end_key"))
     & (kept.c.request_id == bindparam("end_request_id"))
 )
-_STORE_REPLY = update(kept).where(_IS_OF_END).values(reply=bindparam("new_reply"))
+_STORE_REPLY = (
+    update(kept)
+    .where(_IS_OF_END)
+    .values(
+        reply=bindparam("new_reply"), reply_from=bindparam("new_reply_from"), reply_bytes=bindparam("new_reply_bytes")
+    )
+)
+_LAST = kept.alias("last")
+_FIND_ENDS = select(
+    accounts.c.id,
+    select(_LAST.c.reply_from + _LAST.c.reply_bytes)
+    .where(_LAST.c.account_id == accounts.c.id, _LAST.c.reply_from.is_not(None))
+    .order_by(_LAST.c.reply_from.desc())
+    .limit(1)
+    .scalar_subquery(),
+).where(among(accounts.c.id, "account_ids"))
+_DROPPED = {"reply": None, "reply_from": None, "reply_bytes": DROPPED_BYTES}
+_DROP = (
+    update(kept)
+    .where(kept.c.account_id == bindparam("of_account_id"), kept.c.reply_from < bindparam("room_from"))
+    .values(_DROPPED)
+)
+_SUM = select(func.coalesce(func.sum(kept.c.reply_bytes), 0)).where(kept.c.reply_from.is_not(None))
+_OLDEST = (
+    select(kept.c.account_id, kept.c.key, kept.c.reply_bytes)
+    .where(kept.c.reply_from.is_not(None))
+    .order_by(kept.c.created_at_ms)
+    .limit(KEYS_SWEEP_MAX)
+    .with_for_update(skip_locked=True)  # a charge or a sweep has it, in this or another process
+)
+_DROP_OLDEST = update(kept).where(_PLACE.in_(bindparam("places", expanding=True))).values(_DROPPED)
 _FREE = delete(kept).where(_IS_OF_END)
 _OLD = (
     select(kept.c.account_id, kept.c.key)
@@ -44,16 +88,17 @@ _OLD = (
     .cte("old")  # evaluated once, so that the bound holds
 )
 _FORGET = delete(kept).where(_PLACE.in_(select(_OLD.c.account_id, _OLD.c.key)))
-_REPLACED = ("fingerprint", "request_id", "period", "created_at_ms", "reply")
+_REPLACED = ("fingerprint", "request_id", "period", "created_at_ms", "reply", "reply_from", "reply_bytes")
 _TAKE = insert_rows(kept, ("account_id", "key", *_REPLACED), replacing=_REPLACED)
 
 
 class KeyPage:
     """The keys that one batch works on: read at the start, changed in memory, stored at the end."""
 
-    def __init__(self, connection: Connection, now_ms: int) -> None:
+    def __init__(self, connection: Connection, now_ms: int, bounds: Bounds) -> None:
         self._connection = connection
         self._now_ms = now_ms
+        self._bounds = bounds
         self._earlier: dict[Place, Earlier] = {}
         self._left: set[Place] = set()
         self._new: list[dict[str, Any]] = []
@@ -70,16 +115,22 @@ class KeyPage:
         values = {"places": places, "kept_since_ms": self._now_ms - KEPT_MS}
         found = {(account_id, key): rest for account_id, key, *rest in self._connection.execute(_FIND, values)}
         replies = self._replies_of([found[place] for place in places if place in found])
-        for place, (request_id, fingerprint, length) in found.items():
+        for place, (request_id, fingerprint, length, is_dropped, deadline_ms) in found.items():
             reply = replies.get(request_id)
             if length is not None and reply is None:
                 self._left.add(place)
-            self._earlier[place] = Earlier(request_id=request_id, fingerprint=fingerprint, reply=reply)
+            self._earlier[place] = Earlier(
+                request_id=request_id,
+                fingerprint=fingerprint,
+                reply=reply,
+                deadline_ms=deadline_ms,
+                is_dropped=bool(is_dropped),
+            )
 
     def _replies_of(self, found: Sequence[Sequence[Any]]) -> dict[str, bytes]:
         request_ids: list[str] = []
         room_bytes = REPLIES_BYTES_MAX
-        for request_id, _fingerprint, length in found:
+        for request_id, _fingerprint, length, *_ in found:
             if length is not None and (length <= room_bytes or not request_ids):
                 request_ids.append(request_id)
                 room_bytes -= length
@@ -100,7 +151,9 @@ class KeyPage:
         """Take the key for a request that is now held."""
         assert hold.idempotency_key is not None
         place = hold.account_id, hold.idempotency_key
-        self._earlier[place] = Earlier(request_id=hold.request_id, fingerprint=fingerprint, reply=None)
+        self._earlier[place] = Earlier(
+            request_id=hold.request_id, fingerprint=fingerprint, reply=None, deadline_ms=hold.deadline_ms
+        )
         self._new.append(
             {
                 "account_id": hold.account_id,
@@ -110,6 +163,8 @@ class KeyPage:
                 "period": hold.period,
                 "created_at_ms": hold.created_at_ms,
                 "reply": None,
+                "reply_from": None,
+                "reply_bytes": None,
             }
         )
 
@@ -126,6 +181,7 @@ class KeyPage:
         earlier = self._earlier.get(place)
         is_its_own = earlier is not None and earlier.request_id == end.request_id
         if end.state is RequestState.CHARGED:
+            assert end.reply is not None, "a charge under a key without its reply"
             self._replies.append({**row, "new_reply": end.reply})
             if earlier is not None and is_its_own:
                 self._earlier[place] = Earlier(
@@ -139,11 +195,47 @@ class KeyPage:
     def store(self) -> None:
         """Write what changed. A key that is taken again takes the place of what was kept longer than 24 hours."""
         if self._replies:
-            self._connection.execute(_STORE_REPLY, self._replies)
+            self._keep_replies()
         if self._freed:
             self._connection.execute(_FREE, self._freed)
         if self._new:
             _TAKE.write(self._connection, self._new)
+
+    def _keep_replies(self) -> None:
+        """Put each reply behind those of its account, and drop those that lie too far back; the accounts are locked."""
+        account_ids = sorted({row["end_account_id"] for row in self._replies})
+        found = self._connection.execute(_FIND_ENDS, {"account_ids": account_ids})
+        ends: dict[str, int] = {account_id: end or 0 for account_id, end in found}
+        for row in self._replies:
+            account_id, length = row["end_account_id"], len(row["new_reply"])
+            row.update(new_reply_from=ends[account_id], new_reply_bytes=length)
+            ends[account_id] += length
+        self._connection.execute(_STORE_REPLY, self._replies)
+        room = self._bounds.account_reply_bytes
+        if full := [{"of_account_id": id_, "room_from": end - room} for id_, end in ends.items() if end > room]:
+            self._connection.execute(_DROP, full)
+
+
+def kept_reply_bytes(connection: Connection) -> int:
+    """Add up what is kept of replies, of all accounts."""
+    return int(connection.execute(_SUM).scalar_one())
+
+
+def drop_oldest_replies(connection: Connection, bytes_max: int) -> int:
+    """Drop the oldest replies of all accounts until no more than this is kept, at most KEYS_SWEEP_MAX of them.
+
+    Answer with how many were dropped. It must be a transaction of its own, as `forget_old_keys` must be the last.
+    """
+    beyond = kept_reply_bytes(connection) - bytes_max
+    places: list[Place] = []
+    for account_id, key, length in connection.execute(_OLDEST):
+        if beyond <= 0:
+            break
+        places.append((account_id, key))
+        beyond -= length
+    if places:
+        connection.execute(_DROP_OLDEST, {"places": places})
+    return len(places)
 
 
 def forget_old_keys(connection: Connection, now_ms: int) -> None:

@@ -154,10 +154,22 @@ idempotency_keys = Table(
     Column("period", String(7), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False, index=True),
     Column("reply", LargeBinary),
+    Column("reply_from", BigInteger),
+    Column("reply_bytes", BigInteger),
+    Index(
+        "ix_idempotency_keys_account_id_reply_from",
+        "account_id",
+        "reply_from",
+        "reply_bytes",
+        sqlite_where=text("reply_from IS NOT NULL"),
+        postgresql_where=text("reply_from IS NOT NULL"),
+    ),
 )
 """The requests that were sent with a key, for 24 hours: without a reply while held, with it once charged.
 
-`request_id` and `period` name the row of `requests`.
+`request_id` and `period` name the row of `requests`. The kept replies of an account lie one behind the other on a line
+of bytes: from `reply_from` on, `reply_bytes` long. Of a reply that was dropped only `reply_bytes` 0 is left. What a
+release before 0005 has kept has neither, and is not counted.
 """
 
 intake = Table(

@@ -6,11 +6,19 @@ from importlib.resources import files
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from tarazu.domain.bounds import MIB, Bounds
 from tarazu.domain.catalogue import ANY_MODEL, NO_PLAN, Capabilities, Catalogue, Model, Offer, Plan
 from tarazu.service.configuration.backends import read_backend
 from tarazu.service.configuration.lines import KeyPath
 from tarazu.service.configuration.problems import Findings, did_you_mean, listed, shown
-from tarazu.service.configuration.schema import BillingSection, ModelSection, PaygSection, PlanSection
+from tarazu.service.configuration.schema import (
+    BillingSection,
+    IdempotencySection,
+    KeysSection,
+    ModelSection,
+    PaygSection,
+    PlanSection,
+)
 from tarazu.service.configuration.sections import read_section, read_tables
 from tarazu.service.configuration.surroundings import Surroundings
 
@@ -51,6 +59,18 @@ def read_catalogue(document: dict[str, Any], surroundings: Surroundings, finding
         zone=_zone(billing.timezone, findings),
         currency=billing.currency,
         default_model=default_model,
+        bounds=_bounds(document, findings),
+    )
+
+
+def _bounds(document: dict[str, Any], findings: Findings) -> Bounds:
+    keys = read_section(KeysSection, document.get("keys", {}), ("keys",), findings)
+    idempotency = read_section(IdempotencySection, document.get("idempotency", {}), ("idempotency",), findings)
+    return Bounds(
+        keys=keys.per_account,
+        new_keys_hourly=keys.per_hour,
+        account_reply_bytes=idempotency.per_account_mib * MIB,
+        reply_bytes=idempotency.total_mib * MIB,
     )
 
 

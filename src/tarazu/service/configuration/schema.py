@@ -9,11 +9,13 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct
 
 from tarazu.backends.kinds import KINDS
+from tarazu.domain.bounds import MIB, Bounds
 from tarazu.domain.catalogue import LOCAL
 
 CREDITS_MAX = 10**12
 """Far above any price or quota, and every sum of them fits the books and the numbers of JSON's readers."""
 COUNT_MAX = 10**9
+MIB_MAX = 1024 * 1024
 PORT_MAX = 65_535
 WORKERS_MAX = 256
 TIMEOUT_S_MAX = 600
@@ -45,6 +47,7 @@ Credits = Annotated[
     ),
 ]
 Count = Annotated[int, Meta(ge=1, le=COUNT_MAX, description="an integer of at least 1", extra=_COUNT_TOO_LARGE)]
+Mebibytes = Annotated[int, Meta(ge=1, le=MIB_MAX, description=f"a number of MiB from 1 to {MIB_MAX:,}")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Priority = Annotated[int, Meta(ge=0, le=COUNT_MAX, description="an integer of at least 0", extra=_COUNT_TOO_LARGE)]
 Workers = Annotated[int, Meta(ge=1, le=WORKERS_MAX, description=f"an integer from 1 to {WORKERS_MAX}")]
@@ -207,6 +210,20 @@ class OperatorsSection(Struct, frozen=True):
         return self.second_factor == REQUIRED_WORD
 
 
+class KeysSection(Struct, frozen=True):
+    """[keys]: how many API keys a holder may have, those that have ended left out, and make in an hour."""
+
+    per_account: Count = Bounds().keys
+    per_hour: Count = Bounds().new_keys_hourly
+
+
+class IdempotencySection(Struct, frozen=True):
+    """[idempotency]: how much of the replies to requests with an Idempotency-Key is kept, for an account and in all."""
+
+    per_account_mib: Mebibytes = Bounds().account_reply_bytes // MIB
+    total_mib: Mebibytes = Bounds().reply_bytes // MIB
+
+
 class PaygSection(Struct, frozen=True):
     """[payg]: what accounts without a plan may use while they have a balance."""
 
@@ -264,6 +281,8 @@ SECTIONS: dict[str, type[Struct]] = {
     "operators": OperatorsSection,
     "billing": BillingSection,
     "payg": PaygSection,
+    "keys": KeysSection,
+    "idempotency": IdempotencySection,
     "plans": PlanSection,
     "models": ModelSection,
 }

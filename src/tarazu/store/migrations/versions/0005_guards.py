@@ -1,7 +1,8 @@
-"""What guards who signs in: the browsers that are known, second factors, and what a session tells about itself.
+"""What guards who signs in, and how much is kept of replies.
 
-The release before goes on beside it: it neither writes nor reads the new tables and columns. It asks for no second
-factor, so it should not go on for long.
+The browsers that are known, second factors, and what a session tells about itself; the place of each reply that is kept
+under an idempotency key. The release before goes on beside it: it neither writes nor reads the new tables and columns.
+It asks for no second factor, and what it keeps of replies is not counted for 24 hours, so it should not go on for long.
 """
 
 import sqlalchemy as sa
@@ -26,6 +27,15 @@ def upgrade() -> None:
         sa.Column("recovery", sa.LargeBinary, nullable=False),
         sa.Column("created_at_ms", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("person_id", name="pk_second_factors"),
+    )
+    op.add_column("idempotency_keys", sa.Column("reply_from", sa.BigInteger))
+    op.add_column("idempotency_keys", sa.Column("reply_bytes", sa.BigInteger))
+    op.create_index(
+        "ix_idempotency_keys_account_id_reply_from",
+        "idempotency_keys",
+        ["account_id", "reply_from", "reply_bytes"],
+        sqlite_where=sa.text("reply_from IS NOT NULL"),
+        postgresql_where=sa.text("reply_from IS NOT NULL"),
     )
 
 
