@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
+import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -35,6 +36,8 @@ from tarazu.service.link import Link
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
 
+log = structlog.get_logger()
+
 CHAT_PATH = f"{API_PATH}/chat/completions"
 ENCODED = tuple(f"{path}/models/".encode() for path in (API_PATH, PANEL_PATH))
 """Before the ids of models, which alone may be percent-encoded."""
@@ -60,6 +63,7 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await service.start()
+        log.info("worker_started")
         try:
             yield
         finally:

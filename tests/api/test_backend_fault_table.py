@@ -147,10 +147,12 @@ def world(sqlite_store: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         [worker] = workers(service)
         before = peak_bytes(worker)
         asked = _ask_all(service)
+        [(failed,)] = look(service, "SELECT sum(CASE state WHEN 'charged' THEN tries - 1 ELSE tries END) FROM requests")
+        failures = service.logged("backend_failed", least=int(failed))
         log = service.log.read_text()
         addresses = [place.split("/")[2] for place in (*places.values(), elsewhere.root)]
         yield World(
-            outcomes=_outcomes(service, server, asked, log),
+            outcomes=_outcomes(service, server, asked, failures),
             log=log,
             books=b"".join(path.read_bytes() for path in folder.glob("tarazu.db*")),
             secrets=[CANARY, PROMPT, BACKEND_KEY, "Traceback", *addresses],
@@ -178,9 +180,8 @@ def _ask_all(service: RunningService) -> Asked:
 
 
 def _outcomes(
-    service: RunningService, server: ScriptedBackend, asked: Asked, log: str
+    service: RunningService, server: ScriptedBackend, asked: Asked, failures: list[dict[str, Any]]
 ) -> dict[tuple[str, str, str], Outcome]:
-    events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     paths = [received.path for received in server.received]
     outcomes = {}
     for cell, (customer, answer, left) in asked.items():
@@ -200,7 +201,7 @@ def _outcomes(
                 sum(path.startswith(f"/failing/{model}/") for path in paths),
                 sum(path.startswith(f"/well/{model}/") for path in paths),
             ),
-            faults=[(event["fault"], event["detail"]) for event in events if event.get("model") == model],
+            faults=[(event["fault"], event["detail"]) for event in failures if event["model"] == model],
         )
     return outcomes
 

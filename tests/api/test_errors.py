@@ -199,8 +199,8 @@ def test_nothing_is_given_away(service: RunningService, backend: ScriptedBackend
     made = _provoked(service, backend, customer)
     made += [attempt(service, backend, check, content=PROMPT_CANARY).answer for check in CHECKS]
     assert {answer.status for answer in made} == {*CODES.values(), 405, 415}
+    service.logged("backend_failed")
     log = service.log.read_text()
-    assert "backend_failed" in log
     address = backend.url.removeprefix("http://").removesuffix("/v1")
     told = [answer.body.decode() + repr(answer.headers) for answer in made]
     for secret in (

@@ -63,10 +63,9 @@ def test_a_refusal_of_each_kind_costs_nothing(service: RunningService, backend: 
     customer, log_before = service.customer("three"), len(service.log.read_text())
     assert_domain_error(service.chat(customer, model=f"kind/{kind}"), 502, "upstream_error")
     assert credits_left(service, customer) == (3, 0)
-    log = service.log.read_text()[log_before:]
-    (line,) = (line for line in log.splitlines() if "backend_failed" in line)
-    assert json.loads(line)["fault"] == "refusal"
-    assert BACKEND_KEY not in log
+    (line,) = service.logged("backend_failed", since=log_before)
+    assert line["fault"] == "refusal"
+    assert BACKEND_KEY not in service.log.read_text()[log_before:]
 
 
 @rows("decisions.added_by_this_project.10")

@@ -4,7 +4,6 @@ It is the real embedded model in its real process. What a try comes to in all ot
 tests/backends/test_local_backend.py. The books have no part in it, so they are in SQLite alone.
 """
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -63,10 +62,9 @@ def requests(service: RunningService, customer: Customer) -> list[tuple[Any, ...
     return look(service, "SELECT state, credits, tries FROM requests WHERE account_id = :id", id=customer.account_id)
 
 
-def faults(log: str) -> list[tuple[str, str]]:
+def faults(service: RunningService, log_before: int) -> list[tuple[str, str]]:
     """Read what the log says of failed tries."""
-    events = [json.loads(line) for line in log.splitlines()]
-    return [(event["fault"], event["detail"]) for event in events if event["event"] == "backend_failed"]
+    return [(event["fault"], event["detail"]) for event in service.logged("backend_failed", since=log_before)]
 
 
 @contextmanager
@@ -87,9 +85,8 @@ def test_a_process_that_hangs_is_a_502_that_costs_nothing(service: RunningServic
     with stopped(process_id):
         answer = service.chat(customer, PROMPT, model="hasty")
     assert_free(service, customer, answer)
-    log = service.log.read_text()[log_before:]
-    assert faults(log) == [("timeout", "")]
-    assert PROMPT not in log
+    assert faults(service, log_before) == [("timeout", "")]
+    assert PROMPT not in service.log.read_text()[log_before:]
     assert_paid(service.chat(customer, PROMPT, model="patient"), 1, "plan")
 
 
@@ -98,7 +95,7 @@ def test_a_prompt_beyond_the_context_is_a_502_that_costs_nothing(service: Runnin
     """The model refuses it, once."""
     customer, log_before = service.customer("three"), len(service.log.read_text())
     assert_free(service, customer, service.chat(customer, BEYOND_THE_CONTEXT, model="patient"))
-    assert faults(service.log.read_text()[log_before:]) == [("request_refused", "400 exceed_context_size_error")]
+    assert faults(service, log_before) == [("request_refused", "400 exceed_context_size_error")]
 
 
 def test_a_process_that_is_killed_costs_no_reply(service: RunningService) -> None:

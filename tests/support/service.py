@@ -331,6 +331,18 @@ class RunningService(Asking):
         finally:
             connection.close()
 
+    def logged(self, event: str, *, since: int = 0, least: int = 1) -> list[dict[str, Any]]:
+        """Wait until so many lines of an event are in the log, behind `since` characters; read them."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            text = self.log.read_text()[since:].rpartition("\n")[0]
+            lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+            found = [line for line in lines if line["event"] == event]
+            if len(found) >= least:
+                return found
+            assert time.monotonic() < until, text
+            time.sleep(POLL_S)
+
     def run(self, *arguments: str, config: Path | None = None) -> "subprocess.CompletedProcess[str]":
         """Run a tarazu command on the same configuration, or on another."""
         return self._commands.run((*arguments, "--config", str(config or self.config)), self.environ)
@@ -384,7 +396,7 @@ def checked(service: RunningService) -> Iterator[RunningService]:
         yield running
         assert audit_books(running.engine, running.clock).differences == ()
         log = running.log.read_text()
-        for fault in ("request_failed", "AssertionError", "Traceback"):
+        for fault in ("request_failed", "unhandled", "worker_failed", "AssertionError", "Traceback"):
             assert fault not in log, log
 
 

@@ -7,6 +7,7 @@ from tarazu.api.envelope import error_body, send_json
 from tarazu.domain.calendar import Clock
 from tarazu.domain.errors import Error, Refusal
 from tarazu.service.identifiers import REQUEST_PREFIX, current_request, new_unique_part
+from tarazu.service.logs import trace_of
 
 log = structlog.get_logger()
 
@@ -43,16 +44,7 @@ class RequestIds:
         try:
             await self._app(scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001 - here every request begins
-            # The place is logged, not the message: it could quote what the caller sent.
-            log.error("request_failed", request_id=request_id, error=type(error).__name__, at=_place(error))  # noqa: TRY400
+            log.error("request_failed", **trace_of(error))  # noqa: TRY400 - its message could quote what was sent
             if not started:
                 refusal = Refusal(error=Error.INTERNAL_ERROR)
                 await send_json(send_with_id, refusal.error.value.status, error_body(refusal))
-
-
-def _place(error: BaseException) -> str:
-    """Tell the innermost line of the traceback."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

@@ -15,7 +15,7 @@ from tarazu.service.configuration.schema import TIMEOUT_S_MAX
 from tarazu.service.pools import local_paths
 from tarazu.service.workers import Published, Workers
 
-RESTART_NEEDED = "changes of [server], [operators] and [database] wait for a restart"
+RESTART_NEEDED = "changes of [server], [operators], [logs] and [database] wait for a restart"
 
 log = structlog.get_logger()
 
@@ -141,7 +141,7 @@ class Reloader:
 
 def _fixed(configuration: Configuration) -> tuple[object, ...]:
     """Take what holds as long as the service runs."""
-    return configuration.server, configuration.operators, configuration.database_url
+    return configuration.server, configuration.operators, configuration.logs, configuration.database_url
 
 
 def _shortfall(published: Published) -> str:

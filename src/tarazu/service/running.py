@@ -18,6 +18,7 @@ from tarazu.service.connections import take_no_more
 from tarazu.service.forwarding import Forwarding
 from tarazu.service.identifiers import new_process_id
 from tarazu.service.link import Link, Order, Stage
+from tarazu.service.logs import log_loop_error
 from tarazu.service.own_access import OwnAccess
 from tarazu.service.passwords import Passwords
 from tarazu.service.pools import LocalAddresses, Pools, local_paths
@@ -80,6 +81,7 @@ class Service:
 
     async def start(self) -> None:
         """Begin to work on the books, and to follow changes of the configuration, from the newest on."""
+        asyncio.get_running_loop().set_exception_handler(log_loop_error)
         self.ledger.start()
         self._background = [
             asyncio.create_task(keep_up(self.ledger)),

@@ -7,12 +7,14 @@ import math
 import multiprocessing
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -28,13 +30,15 @@ from tarazu.backends.local_model import LocalModelError
 from tarazu.domain.calendar import Clock
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.configuration.listening_host import listening_address
+from tarazu.service.configuration.schema import LogSettings
 from tarazu.service.control import Ask, Control, Told
 from tarazu.service.crowds import Crowds
 from tarazu.service.fork_server import ForkServer
 from tarazu.service.kernel import forbid_core_dumps
 from tarazu.service.link import Link
 from tarazu.service.listening import TooFewFilesError, fitted, run_worker
-from tarazu.service.logs import configure_logs
+from tarazu.service.log_lines import LineWriter
+from tarazu.service.logs import logs_written, trace_of
 from tarazu.service.pools import local_paths
 from tarazu.service.reloading import Reloader
 from tarazu.service.running import Setup
@@ -79,7 +83,27 @@ def serve(
     Raises:
         ServingError: the port is taken, too few files may be open, or a local model cannot be started.
     """
-    configure_logs()
+    with logs_written(read.logs) as lines:
+        log.info(
+            "starting",
+            release=version("tarazu"),
+            configuration=str(read.path) if read.path else "demo",
+            host=server.host,
+            port=server.port,
+            workers=server.workers,
+        )
+        status = _serve(read, server, clock, on_ready, lines)
+        log.info("stopped", status=status)
+        return status
+
+
+def _serve(
+    read: Configuration,
+    server: ServerSettings,
+    clock: Clock,
+    on_ready: Callable[[ServerSettings], None],
+    lines: LineWriter,
+) -> int:
     forbid_core_dumps()
     try:
         server, connections = fitted(server)
@@ -102,6 +126,7 @@ def serve(
             return Told(done, reloaded.notes, reloaded.problems)
 
         def begin() -> None:
+            lines.start()
             local_models.start()
             reloader.start()
             Control(read.path, answer).start()
@@ -139,6 +164,7 @@ class _Granian(MPServer):
 
     def __init__(self, setup: Setup, held: socket.socket, connections: int) -> None:
         configuration = setup.configuration
+        self._log_settings = configuration.logs
         super().__init__(
             APPLICATION_MODULE,
             address=held.getsockname()[0],
@@ -192,6 +218,7 @@ class _Granian(MPServer):
         self._ends_with_failure = not self.crew.keep()
 
     def _stop_workers(self) -> None:
+        log.info("stopping", timeout_s=self._stop_timeout_s)
         self.departure.leave()
         self.crew.stop(self._stop_timeout_s)
         if self._fork_server is not None:
@@ -221,7 +248,9 @@ class _Granian(MPServer):
     def _worker_process(self, method: str, index: int, connection: "Connection[Any, Any]") -> Any:
         spawn_target, load = self._worker_arguments
         multiprocessing.set_start_method(method, force=True)
-        worker: Any = self._spawn_worker(index, spawn_target, partial(load, connection))
+        target = partial(_logged_worker, self._log_settings, spawn_target)
+        worker: Any = self._spawn_worker(index, target, partial(load, connection))
+        worker.inner.name = f"worker {index + 1}"
         return worker.inner
 
 
@@ -231,18 +260,24 @@ def _stop_timeout_s(configuration: Configuration) -> int:
     return math.ceil(max(longest_s, HEADERS_TIMEOUT_S)) + GRACE_S
 
 
-_LOGS = {
-    "handlers": {
-        "console": {"formatter": "generic", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
-        "access": {"formatter": "access", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
-    },
-}
+_LOGS: dict[str, Any] = {"handlers": {}, "formatters": {}, "loggers": {}}
+"""Granian's lines are left to the root of Python's logging, and so to our log."""
+
+
+def _logged_worker(logs: LogSettings, target: Callable[..., None], *arguments: Any) -> None:
+    """Run a worker process to its end; why it cannot is in the log, and nowhere else."""
+    with logs_written(logs) as lines:
+        lines.start()
+        try:
+            target(*arguments)
+        except Exception as error:  # noqa: BLE001 - here the process begins
+            log.critical("worker_failed", **trace_of(error))
+            sys.exit(1)
 
 
 def _load(connections: int, connection: "Connection[Any, Any]") -> Any:
     """Make the application; runs in each worker process."""
     become_worker()
-    configure_logs()
     link = Link(connection, on_parent_end=lambda: end_without_parent(_stop_timeout_s(setup.configuration)))
     setup: Setup = link.begin()
     server = setup.configuration.server
@@ -317,6 +352,7 @@ def _when_ready(server: ServerSettings, local_models: LocalModels, on_ready: Cal
     until_s = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < until_s:
         if _answers(server.reachable_host, server.port):
+            log.info("listening", host=server.host, port=server.port, url=server.base_url)
             _wait_for(local_models)
             on_ready(server)
             return

@@ -22,7 +22,7 @@ from tarazu.service.configuration.addresses import (
 from tarazu.service.configuration.catalogue import read_catalogue
 from tarazu.service.configuration.listening_host import listening_fault
 from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
-from tarazu.service.configuration.schema import DatabaseSection, OperatorsSection, ServerSettings
+from tarazu.service.configuration.schema import DatabaseSection, LogSettings, OperatorsSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
 from tarazu.service.configuration.surroundings import Surroundings
 
@@ -47,6 +47,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     books_place: str = "The books are where [database] url says."
     """What has named the database, for people."""
     catalogue: Catalogue
+    logs: LogSettings = LogSettings()
 
 
 def load(
@@ -72,6 +73,7 @@ def load(
         path=path,
         server=_server(document, findings),
         operators=read_section(OperatorsSection, document.get("operators", {}), ("operators",), findings),
+        logs=read_section(LogSettings, document.get("logs", {}), ("logs",), findings),
         database_url=_database_url(document, environ, findings),
         books_place=_books_place(path, document, environ),
         catalogue=read_catalogue(document, surroundings, findings),

@@ -143,6 +143,12 @@ NewNames = Annotated[
     Meta(description='a table of names, as in { max_tokens = "max_completion_tokens" }'),
 ]
 
+LogLevel = Annotated[
+    str,
+    Meta(pattern=r"\A(?:debug|info|warning|error)\Z", description='"debug", "info", "warning" or "error"'),
+]
+LogFormat = Annotated[str, Meta(pattern=r"\A(?:auto|json|text)\Z", description='"auto", "json" or "text"')]
+
 
 class ServerSettings(Struct, frozen=True):
     """[server]: how the service listens. `max_in_flight` bounds the completions at once in one worker process.
@@ -183,6 +189,17 @@ class ServerSettings(Struct, frozen=True):
     def base_url(self) -> str:
         """The address that callers use: the public one, or else the one on this machine."""
         return self.public_url or self.own_url
+
+
+class LogSettings(Struct, frozen=True):
+    """[logs]: what is written to standard error, and how. `auto` is text on a terminal, and JSON elsewhere.
+
+    With `access` there is a line for each request too.
+    """
+
+    level: LogLevel = "info"
+    format: LogFormat = "auto"
+    access: Switch = False
 
 
 class DatabaseSection(Struct, frozen=True):
@@ -277,6 +294,7 @@ class BackendSection(Struct, frozen=True):
 
 SECTIONS: dict[str, type[Struct]] = {
     "server": ServerSettings,
+    "logs": LogSettings,
     "database": DatabaseSection,
     "operators": OperatorsSection,
     "billing": BillingSection,
