@@ -7,7 +7,7 @@ from tests.cli.commands import Commands
 
 def test_the_switch_stops_and_resumes(tarazu: Commands) -> None:
     """`intake stop` and `resume` print the switch as it is then, and `status` prints the same."""
-    assert tarazu.json("intake", "status") == {"stopped": False, "retry_after_s": 60}
+    assert tarazu.json("intake", "status") == {"stopped": False, "retry_after_s": 300}
     stopped = {"stopped": True, "retry_after_s": 600}
     assert tarazu.json("intake", "stop", "--retry-after", "600") == stopped
     assert tarazu.json("intake", "status") == stopped
@@ -19,7 +19,7 @@ def test_a_person_reads_what_it_means(tarazu: Commands) -> None:
     """The switch is told in words, with the command that turns it back."""
     assert tarazu("intake", "status").out == "Intake is running: completions are taken.\n"
     meaning, advice = tarazu("intake", "stop").out.splitlines()
-    assert meaning == "Intake is stopped: completions are refused, to be retried after 60 s."
+    assert meaning == "Intake is stopped: completions are refused, to be retried after 300 s."
     assert advice.endswith("intake resume")
 
 

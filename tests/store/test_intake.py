@@ -14,7 +14,7 @@ pytestmark = pytest.mark.both_stores
 def test_new_books_take_requests(books: Books) -> None:
     """The switch is there from the start, and off."""
     with transaction(books.engine, read_only=True) as connection:
-        assert read_intake(connection) == Intake(stopped=False, retry_after_s=60)
+        assert read_intake(connection) == Intake(stopped=False, retry_after_s=300)
 
 
 @pytest.mark.parametrize("switch", [Intake(stopped=True, retry_after_s=1), Intake(stopped=False, retry_after_s=3_600)])

@@ -241,7 +241,7 @@ async def test_work_answers_with_its_result_and_the_ledgers_time(books: Books) -
     """It runs inside a transaction of the ledger, at the ledger's time."""
     async with running(books) as ledger:
         result = await ledger.work(lambda connection, now_ms: (read_intake(connection).retry_after_s, now_ms))
-    assert result == (60, NOON_MS)
+    assert result == (300, NOON_MS)
 
 
 async def test_work_that_fails_is_answered_with_its_exception_and_leaves_the_others(books: Books) -> None:
@@ -263,7 +263,7 @@ async def test_work_that_fails_is_answered_with_its_exception_and_leaves_the_oth
         first, failure, second, retry_after_s = await answers
     assert isinstance(failure, IntegrityError)
     assert isinstance(first, BaseException) is isinstance(second, BaseException) is False
-    assert retry_after_s == 60
+    assert retry_after_s == 300
     assert books.states() == ["held", "held"]
     books.assert_balanced()
 

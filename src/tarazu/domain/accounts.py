@@ -74,7 +74,10 @@ class Key(Struct, frozen=True, kw_only=True):
 
 
 class Intake(Struct, frozen=True):
-    """The operator's switch: while `stopped`, completions are refused with `retry_after_s`."""
+    """The operator's switch: while `stopped`, completions are refused with `retry_after_s`.
+
+    With less than some minutes clients wait in silence, and try again in vain.
+    """
 
     stopped: bool = False
-    retry_after_s: int = 60
+    retry_after_s: int = 300

@@ -23,7 +23,7 @@ def test_intake_is_stopped_and_resumed(service: RunningService, admin: AdminClie
         answer = service.chat(customer)
         assert_domain_error(answer, 503, "system_stopped")
         assert answer.headers["retry-after"] == "120"
-        assert admin.ask("PUT", "/intake", {"stopped": False}).json == {"stopped": False, "retry_after_s": 60}
+        assert admin.ask("PUT", "/intake", {"stopped": False}).json == {"stopped": False, "retry_after_s": 300}
         assert service.chat(customer).status == 200
     assert [act.act for act in admin.acts()[:2]] == ["intake.resume", "intake.stop"]
 

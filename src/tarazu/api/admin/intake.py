@@ -60,7 +60,7 @@ ROUTES = (
         scope=Scope.READ,
         summary="Show the intake switch",
         description="Whether completions are taken.",
-        answer=IntakeObject(stopped=False, retry_after_s=60),
+        answer=IntakeObject(stopped=False, retry_after_s=300),
         handle=get_intake,
     ),
     Route(

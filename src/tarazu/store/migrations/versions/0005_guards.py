@@ -13,7 +13,8 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Make the tables and columns."""
+    """Make the tables and columns; let a switch that has not been used tell the new default."""
+    op.execute("UPDATE intake SET retry_after_s = 300 WHERE stopped = 0")
     op.add_column("sessions", sa.Column("address", sa.String))
     op.add_column("sessions", sa.Column("browser", sa.String))
     op.add_column("sessions", sa.Column("confirmed_at_ms", sa.BigInteger))
