@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 import structlog
@@ -12,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
+from tarazu.api.access_log import AccessLog
 from tarazu.api.admin.call import Desk
 from tarazu.api.admin.endpoint import admin_routes
 from tarazu.api.admin.openapi import admin_document_json, admin_html
@@ -24,6 +26,7 @@ from tarazu.api.head import EarlyAnswers, Heads
 from tarazu.api.health import HealthEndpoints
 from tarazu.api.models import ModelEndpoints
 from tarazu.api.openapi import document_json
+from tarazu.api.refused_keys import RefusedKeys
 from tarazu.api.request_id import RequestIds
 from tarazu.api.routing import ExactRoute, ShortCut
 from tarazu.api.usage import UsageEndpoint
@@ -56,9 +59,10 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
     documents = DocumentEndpoints(base_url + API_PATH, document_json, html)
     admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
     bodies = BodyReader()
-    chat = ChatEndpoint(service.completions, bodies, service.clock)
+    refused_keys = RefusedKeys(service.forwarding)
+    chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys)
     health = HealthEndpoints(service.ledger, service.readiness)
-    desk = Desk(service.back_office, service.auditor, base_url)
+    desk = Desk(service.back_office, service.auditor, service.forwarding, base_url)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -91,15 +95,16 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
         ],
         exception_handlers={
             HTTPException: _no_route,
-            RefusedError: _refused,
+            RefusedError: partial(_refused, refused_keys),
             BooksUnavailableError: _books_unavailable,
         },
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    outermost = RequestIds(Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED), setup.clock)
-    service.on_drain = outermost.close_connections
-    return outermost
+    numbered = RequestIds(Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED), setup.clock)
+    service.on_drain = numbered.close_connections
+    has_access_log = setup.configuration.logs.access
+    return AccessLog(numbered, service.forwarding, CHAT_PATH) if has_access_log else numbered
 
 
 async def _to_first_page(request: Request) -> Response:
@@ -115,8 +120,9 @@ def _no_route(_request: Request, error: Exception) -> Response:
     return response
 
 
-def _refused(_request: Request, error: Exception) -> Response:
+def _refused(refused_keys: RefusedKeys, request: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)
+    refused_keys.note(error.refusal, request.scope)
     return refusal_response(error.refusal)
 
 

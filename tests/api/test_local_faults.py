@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tarazu.backends.http_client import NO_ANSWER
 from tests.support.answers import assert_paid, credits_left, look
 from tests.support.at_once import wait_until
 from tests.support.envelopes import assert_domain_error
@@ -85,7 +86,7 @@ def test_a_process_that_hangs_is_a_502_that_costs_nothing(service: RunningServic
     with stopped(process_id):
         answer = service.chat(customer, PROMPT, model="hasty")
     assert_free(service, customer, answer)
-    assert faults(service, log_before) == [("timeout", "")]
+    assert faults(service, log_before) == [("timeout", NO_ANSWER)]
     assert PROMPT not in service.log.read_text()[log_before:]
     assert_paid(service.chat(customer, PROMPT, model="patient"), 1, "plan")
 

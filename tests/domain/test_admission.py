@@ -7,7 +7,7 @@ from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
 from tarazu.domain.admission import SETTLING_S, Asked, Caller, Decision, admit, identify
 from tarazu.domain.catalogue import Catalogue, Offer
 from tarazu.domain.credits import Source, turn_page
-from tarazu.domain.errors import Error, ExhaustedDetails, NoDetails, RateLimitDetails, Refusal
+from tarazu.domain.errors import Error, ExhaustedDetails, NoDetails, RateLimitDetails, Refusal, Sender
 from tests.support.values import (
     DAY,
     MINUTE_MS,
@@ -26,6 +26,7 @@ from tests.support.values import (
 )
 
 MINUTE = NOON_MS // MINUTE_MS
+SENDER = Sender(make_account().id, make_key().id)
 
 
 def decide(
@@ -88,17 +89,17 @@ def test_a_key_is_good_until_the_instant_of_its_expiry() -> None:
 def test_an_account_that_is_not_active_is_unavailable(status: AccountStatus) -> None:
     """Row 5; nothing is stored."""
     decision = decide(account=make_account(status=status))
-    assert decision == Decision(outcome=Refusal(error=Error.ACCOUNT_UNAVAILABLE))
+    assert decision == Decision(outcome=Refusal(error=Error.ACCOUNT_UNAVAILABLE, sender=SENDER))
 
 
 def test_identify_answers_with_the_caller_or_rows_4_and_5() -> None:
     """What the GET endpoints ask: no window, no intake, no credits."""
     caller = Caller(make_key(), make_account(plan=None, window=Window(MINUTE, 10_000)))
     assert identify(present(), caller, NOON_MS) is caller
-    assert identify(present(2), caller, NOON_MS) == Refusal(error=Error.INVALID_API_KEY)
+    assert identify(present(2), caller, NOON_MS) == Refusal(error=Error.INVALID_API_KEY, sender=SENDER)
     assert identify(present(), None, NOON_MS) == Refusal(error=Error.INVALID_API_KEY)
     blocked = Caller(make_key(), make_account(status=AccountStatus.BLOCKED))
-    assert identify(present(), blocked, NOON_MS) == Refusal(error=Error.ACCOUNT_UNAVAILABLE)
+    assert identify(present(), blocked, NOON_MS) == Refusal(error=Error.ACCOUNT_UNAVAILABLE, sender=SENDER)
 
 
 # Row 6: intake is running.
@@ -107,7 +108,7 @@ def test_identify_answers_with_the_caller_or_rows_4_and_5() -> None:
 def test_stopped_intake_refuses_and_takes_no_place() -> None:
     """Row 6, with the operator's Retry-After."""
     decision = decide(intake=Intake(stopped=True, retry_after_s=120))
-    assert decision == Decision(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=120))
+    assert decision == Decision(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=120, sender=SENDER))
 
 
 # Row 7: both windows have room.
@@ -129,6 +130,7 @@ def test_a_full_window_refuses_and_takes_no_place(scope: str, of_account: int, o
         error=Error.RATE_LIMIT_EXCEEDED,
         details=RateLimitDetails(scope=scope, limit_per_minute=limit, resets_at="2026-02-10T12:01:00Z"),
         retry_after_s=45,
+        sender=SENDER,
     )
     assert decision.caller is None
     assert decision.rate_limit is not None

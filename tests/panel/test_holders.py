@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.service.identifiers import request_id_of
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import BACKEND_KEY, CHAT, Customer, RunningService
@@ -208,6 +209,8 @@ def test_a_conversation_is_served_and_paid_like_any_request(
     assert "test/two" in found
     assert "answered" in found
     assert "How many?" not in visitor.get("/panel/history").text
+    by_answer = request_id_of(turns[-1]["request_id"])
+    assert visitor.get(f"/panel/history?id={by_answer}").text == found.replace(turns[-1]["request_id"], by_answer, 1)
 
 
 @pytest.mark.parametrize(

@@ -432,6 +432,18 @@ def test_the_shop_shows_what_has_happened(shop: Shop, backend: ScriptedBackend) 
     assert "failed, not charged" in requests
 
 
+def test_a_request_is_found_by_what_its_caller_was_told(shop: Shop) -> None:
+    """By the id of its answer or its own: it leads to the account, and on its page to the request."""
+    answer = call(shop.service, shop.customer.secret, "test/two")
+    name = shop.service.account(shop.customer).name
+    for id_ in (answer.json["id"], answer.headers["x-request-id"]):
+        assert name in shop.visitor.get(f"/admin/accounts?search={id_}").text
+        assert "test/two" in shop.visitor.get(f"{shop.account}/requests?id={id_}").text
+    nothing = shop.visitor.get(f"{shop.account}/requests?id=req_none")
+    assert nothing.status == 404
+    assert "No such request" in nothing.text
+
+
 def test_the_catalogue_shows_prices_and_servers_but_no_key(shop: Shop) -> None:
     """Credits and tomans; a host, and nothing that opens it."""
     page = shop.visitor.get("/admin/catalogue")

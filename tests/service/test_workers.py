@@ -88,7 +88,7 @@ def test_a_stuck_one_is_replaced_and_the_others_are_left_alone() -> None:
         os.kill(stuck, signal.SIGSTOP)
         wait_until(lambda: has_ended(stuck) and len(workers.process_ids) == COUNT)
         assert other in workers.process_ids
-    assert [line["process"] for line in logs if line["event"] == "worker_stuck"] == [stuck]
+    assert [line["worker_pid"] for line in logs if line["event"] == "worker_stuck"] == [stuck]
 
 
 @pytest.mark.usefixtures("hasty")

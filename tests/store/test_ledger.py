@@ -10,7 +10,7 @@ from sqlalchemy import Connection, event, func, select
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.admission import Caller
-from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.errors import Error, Refusal, Sender
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import KeptConnection, transaction
 from tarazu.store.intake import read_intake
@@ -234,7 +234,9 @@ async def test_identify_answers_from_fresh_rows(books: Books) -> None:
         assert await ledger.identify(present(1)) == Caller(make_key(1), make_account())
         assert await ledger.identify(present(3)) == Refusal(error=Error.INVALID_API_KEY)
         books.execute("UPDATE accounts SET status = 'inactive'")
-        assert await ledger.identify(present(1)) == Refusal(error=Error.ACCOUNT_UNAVAILABLE)
+        assert await ledger.identify(present(1)) == Refusal(
+            error=Error.ACCOUNT_UNAVAILABLE, sender=Sender(make_account().id, make_key(1).id)
+        )
 
 
 async def test_work_answers_with_its_result_and_the_ledgers_time(books: Books) -> None:

@@ -16,7 +16,7 @@ from tests.support.service import Answer, RunningService
 
 BY_ID = {route.operation_id: route for route in ROUTES}
 ALL_SCOPES = tuple(Scope)
-NOBODY = {"account_id": "acc_00000000000000", "key_id": "key_000000000000"}
+NOBODY = {"account_id": "acc_00000000000000", "key_id": "key_000000000000", "request_id": "req_00000000000000"}
 """Ids of nothing."""
 
 

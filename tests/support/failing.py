@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tarazu.backends.http_client import REPLY_BYTES_MAX
+from tarazu.backends.http_client import NO_ANSWER, REPLY_BYTES_MAX
 from tarazu.backends.kinds import KINDS
 from tarazu.backends.pool import AGAIN, AGAIN_TRIES_MAX
 from tarazu.backends.port import Fault
@@ -126,10 +126,10 @@ ROWS: dict[str, Row] = {
     "closed": Row(fault=Fault.UNREACHABLE, behaviours=_all(_closes)),
     "reset-in-body": Row(fault=Fault.UNREACHABLE, behaviours=_all(resets_in_body)),
     "closed-in-body": Row(fault=Fault.UNREACHABLE, behaviours=_all(closes_in_body)),
-    "stall-in-connect": Row(fault=Fault.TIMEOUT, place="full", stalls=True),
-    "stall": Row(fault=Fault.TIMEOUT, behaviours=_all(stalls), stalls=True),
-    "stall-in-head": Row(fault=Fault.TIMEOUT, behaviours=_all(_stalls_in_head), stalls=True),
-    "stall-in-body": Row(fault=Fault.TIMEOUT, behaviours=_all(stalls_in_body), stalls=True),
+    "stall-in-connect": Row(fault=Fault.TIMEOUT, detail=NO_ANSWER, place="full", stalls=True),
+    "stall": Row(fault=Fault.TIMEOUT, detail=NO_ANSWER, behaviours=_all(stalls), stalls=True),
+    "stall-in-head": Row(fault=Fault.TIMEOUT, detail=NO_ANSWER, behaviours=_all(_stalls_in_head), stalls=True),
+    "stall-in-body": Row(fault=Fault.TIMEOUT, detail=NO_ANSWER, behaviours=_all(stalls_in_body), stalls=True),
     "html": Row(
         fault=Fault.INVALID_REPLY, behaviours=_all(answers(f"<p>{CANARY}</p>".encode(), content_type="text/html"))
     ),

@@ -257,13 +257,13 @@ class RunningService(Asking):
         if "engine" in self.__dict__:
             self.engine.dispose()
 
-    def start(self) -> None:
-        """Start the process and wait until it answers."""
+    def start(self, stderr: int | None = None) -> None:
+        """Start the process and wait until it answers. Its standard error goes to its log, unless another is given."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tarazu", "serve", "--config", str(self.config)],
                 stdout=log,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
                 stdin=subprocess.DEVNULL,
                 env=self.environ,
                 cwd=self.folder,

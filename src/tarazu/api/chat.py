@@ -11,6 +11,7 @@ from tarazu.api.head import CLOSE, HEAD, Head
 from tarazu.api.idempotency import read_idempotency
 from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, CompletionUsage
 from tarazu.api.presence import unless_gone
+from tarazu.api.refused_keys import RefusedKeys
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency
@@ -25,35 +26,37 @@ BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
 class ChatEndpoint:
     """The endpoint as an ASGI application: reads, asks the service, and answers, unless the client has left."""
 
-    def __init__(self, completions: Completions, bodies: BodyReader, clock: Clock) -> None:
+    def __init__(self, completions: Completions, bodies: BodyReader, clock: Clock, refused_keys: RefusedKeys) -> None:
         self._completions = completions
         self._bodies = bodies
         self._clock = clock
+        self._refused_keys = refused_keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         head: Head = scope[HEAD]
         key = presented_key(head)
         if isinstance(key, Refusal):
-            await self._send(send, Answer(outcome=key), is_early=head.has_body)
+            await self._send(scope, send, Answer(outcome=key), is_early=head.has_body)
             return
         if self._completions.are_full:  # then even to read the body is too much
-            await self._send(send, Answer(outcome=busy()), is_early=head.has_body)
+            await self._send(scope, send, Answer(outcome=busy()), is_early=head.has_body)
             return
         body = await self._bodies.read(head, receive)
         if isinstance(body, Refusal):  # what has not been read of it stays unread
-            await self._send(send, await self._completions.complete(key, body), is_early=head.has_body)
+            await self._send(scope, send, await self._completions.complete(key, body), is_early=head.has_body)
             return
         request, idempotency = _request(head, body)
         work = self._completions.complete(key, request, idempotency)
         answer = await unless_gone(receive, work, self._completions.pulse)
         if answer is not None:
-            await self._send(send, answer)
+            await self._send(scope, send, answer)
 
-    async def _send(self, send: Send, answer: Answer, *, is_early: bool = False) -> None:
+    async def _send(self, scope: Scope, send: Send, answer: Answer, *, is_early: bool = False) -> None:
         """Send the answer; after one that comes before the body's end the connection is closed."""
         headers = [] if answer.rate_limit is None else rate_limit_headers(answer.rate_limit, self._clock())
         if isinstance(answer.outcome, Refusal):
+            self._refused_keys.note(answer.outcome, scope)
             headers += error_headers(answer.outcome)
             headers += [CLOSE] if is_early else []
             await send_json(send, answer.outcome.error.value.status, error_body(answer.outcome), headers)

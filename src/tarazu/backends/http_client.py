@@ -20,6 +20,7 @@ from tarazu.backends.http_route import CONNECT_TIMEOUT_S, Route, bracketed
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.proxies import Proxies, UnusableProxyError
 
+NO_ANSWER = "no whole answer in time"
 REPLY_BYTES_MAX = 4 * 1024 * 1024
 TARGETS_MAX = 1024
 """Addresses that are remembered: more than a catalogue has."""
@@ -94,7 +95,7 @@ class HttpClient:
             BackendError: unreachable, out of time, or an answer of more than REPLY_BYTES_MAX.
         """
         if timeout_s <= 0:  # a pause before this try took longer than it was to
-            raise BackendError(Fault.TIMEOUT)
+            raise BackendError(Fault.TIMEOUT, "no time was left")
         try:
             return await self.send(
                 "POST",
@@ -107,7 +108,7 @@ class HttpClient:
                 ca_file=ca_file,
             )
         except TimeoutError:
-            raise BackendError(Fault.TIMEOUT) from None
+            raise BackendError(Fault.TIMEOUT, NO_ANSWER) from None
         except TooLargeError:
             raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes") from None
         except HttpError as error:

@@ -162,6 +162,7 @@ class LocalModel:
                 problem = _load(process, self._order, messages)
                 if problem is None:
                     self._become(State.READY)
+                    log.info("local_model_ready", model=self._name)
                     self._watch_over(process)
             finally:
                 process.kill()
@@ -178,7 +179,7 @@ class LocalModel:
         while not end.poll(PROBE_PAUSE_S * 1_000):
             silent = 0 if _answers(self.address) else silent + 1
             if silent == SILENT_PROBES:
-                log.error("local_model_hangs", model=self._name, process=process.pid)
+                log.error("local_model_hangs", model=self._name, model_pid=process.pid)
                 process.kill()
         process.wait()
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import structlog
 from msgspec import Struct
@@ -11,6 +12,7 @@ from tarazu.backends.health import HealthState, Rest, unheard
 from tarazu.backends.members import Member, Members, Place
 from tarazu.backends.port import Backend, BackendError, Fault, Remedy, Reply
 from tarazu.backends.turns import NobodyError, Turn, Turns
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.domain.prompt import ChatRequest, capped
 
 AGAIN_TRIES_MAX = 3
@@ -30,10 +32,11 @@ log = structlog.get_logger()
 
 
 class PoolReply(Struct, frozen=True):
-    """A reply, and how many backends were asked for it."""
+    """A reply, how many backends were asked for it, and the name of the one that gave it."""
 
     reply: Reply
     tries: int
+    backend: str
 
 
 class PoolError(Exception):
@@ -60,7 +63,13 @@ class Pool:
         jitter: Callable[[], float] = random.random,
         on_change: Callable[[], None] = unheard,
     ) -> None:
-        self.members = Members([Member(backend, place, jitter, on_change) for backend, place in backends])
+        self._on_change = on_change
+        made = [
+            Member(backend, place, jitter, partial(self._health_changed, number))
+            for number, (backend, place) in enumerate(backends)
+        ]
+        self._told = [(member, HealthState.READY) for member in made]
+        self.members = Members(made)
         self._model_id = model_id
         self._turns = Turns(self.members)
         self._timeout_s = timeout_s
@@ -87,8 +96,10 @@ class Pool:
         found = ((member.backend.name, member.health.rest(now_s)) for member in self.members)
         return [(name, rest) for name, rest in found if rest is not None]
 
-    async def ask(self, request: ChatRequest) -> PoolReply:
+    async def ask(self, request: ChatRequest, account_id: str | None = None) -> PoolReply:
         """Get a reply from the first backend that has one, all within the model's time-out.
+
+        `account_id` is whose request it is, for the log.
 
         Raises:
             PoolError: all have failed, the request is one that none would answer, or the time is over.
@@ -118,8 +129,10 @@ class Pool:
                     break
                 tries += 1
                 try:
-                    return PoolReply(await self._try(turn, request, left_s), tries)
+                    reply = await self._try(turn, request, left_s)
+                    return PoolReply(reply, tries, turn.member.backend.name)
                 except BackendError as error:
+                    self._tell(error, turn.member, account_id, tries=tries, took_s=loop.time() - deadline_s + left_s)
                     if error.fault.remedy is Remedy.GIVE_UP:
                         break
                     failed[turn.member] = error
@@ -134,16 +147,33 @@ class Pool:
             had_time = timeout_s >= min(limit_s or self._timeout_s, self._timeout_s) * TIMEOUT_SHARE_MIN
             if error.fault is not Fault.TIMEOUT or had_time:
                 turn.failed(error, asyncio.get_running_loop().time())
-            log.warning(
-                "backend_failed",
-                model=self._model_id,
-                backend=backend.name,
-                fault=error.fault.word,
-                detail=error.detail,
-            )
             raise
         turn.succeeded()
         return reply
+
+    def _tell(self, error: BackendError, member: Member, account_id: str | None, *, tries: int, took_s: float) -> None:
+        log.warning(
+            "backend_failed",
+            model=self._model_id,
+            backend=member.backend.name,
+            fault=error.fault.word,
+            detail=error.detail,
+            account_id=account_id,
+            tries=tries,
+            duration_ms=round(took_s * MILLISECONDS_PER_SECOND),
+        )
+
+    def _health_changed(self, number: int) -> None:
+        """Write into the log that a backend is trusted no more, or is again."""
+        member, before = self._told[number]
+        state = member.health.state
+        names = {"model": self._model_id, "backend": member.backend.name}
+        if state is HealthState.TRIPPED and before is not HealthState.TRIPPED:
+            log.warning("backend_tripped", **names)
+        elif state is HealthState.READY and before is HealthState.TRIPPED:
+            log.info("backend_recovered", **names)
+        self._told[number] = member, state
+        self._on_change()
 
 
 def _may_be_asked_again(failed: Mapping[Member, BackendError], until_s: float) -> list[Member]:

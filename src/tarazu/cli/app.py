@@ -35,6 +35,7 @@ COMMANDS = {
     "credit": Command(
         "tarazu.cli.credit:credit_app", "Add credits to balances, correct them, and show what has changed them."
     ),
+    "request": Command("tarazu.cli.request:request", "Show what has become of one request."),
     "intake": Command("tarazu.cli.intake:intake_app", "Stop and resume taking requests, everywhere at once."),
     "admin": Command(
         "tarazu.cli.admin:admin_app", "Operators, tokens of the admin API, and the trail of what was done."

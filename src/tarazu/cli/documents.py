@@ -8,12 +8,14 @@ from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
+from tarazu.service.identifiers import request_id_of
 
 if TYPE_CHECKING:
     from tarazu.service.backend_reports import BackendReport
     from tarazu.service.crediting import CreditHistory
     from tarazu.service.key_acts import IssuedKey
     from tarazu.store.adjustments import Adjustment
+    from tarazu.store.request_history import RequestRow
     from tarazu.store.topups import Topup
 
 
@@ -48,6 +50,45 @@ class AccountDocument(Struct, frozen=True, kw_only=True):
             remaining=quota_remaining(account, plan),
             balance=account.balance,
             created_at=iso_time(account.created_at_ms),
+        )
+
+
+class RequestDocument(Struct, frozen=True, kw_only=True):
+    """One request. `state` is held, charged, released or swept; what its end brings is None while it is held."""
+
+    id: str
+    request_id: str
+    account_id: str
+    key_id: str
+    key_name: str
+    model: str
+    credits: int
+    source: str
+    state: str
+    created_at: str
+    ended_at: str | None
+    tries: int | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+    @classmethod
+    def of(cls, row: "RequestRow") -> "RequestDocument":
+        """Describe a request."""
+        return cls(
+            id=row.id,
+            request_id=request_id_of(row.id),
+            account_id=row.account_id,
+            key_id=row.key_id,
+            key_name=row.key_name,
+            model=row.model_id,
+            credits=row.credits,
+            source=row.source.value,
+            state=row.state.value,
+            created_at=iso_time(row.created_at_ms),
+            ended_at=time_or_none(row.ended_at_ms),
+            tries=row.tries,
+            prompt_tokens=row.prompt_tokens,
+            completion_tokens=row.completion_tokens,
         )
 
 

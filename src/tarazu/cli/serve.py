@@ -53,14 +53,16 @@ def serve(
         tarazu serve --config /etc/tarazu/tarazu.toml --host 0.0.0.0 --workers 4
     """
     from tarazu.service.books import make_books
-    from tarazu.service.logs import configure_logs
+    from tarazu.service.logs import logs_written
     from tarazu.service.serving import ServingError
     from tarazu.service.serving import serve as serve_until_stopped
 
     configuration = read_configuration(config, needs_secrets=True)
     server = _overridden(configuration.server, host=host, port=port, workers=workers)
-    configure_logs()
-    with books_errors(configuration):  # books that cannot be used are told of before anything starts
+    with (
+        logs_written(configuration.logs),
+        books_errors(configuration),
+    ):  # books that cannot be used are told of before anything starts
         make_books(configuration.database_url)
 
     def greet(serving: "ServerSettings") -> None:

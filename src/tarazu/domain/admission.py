@@ -13,7 +13,7 @@ from tarazu.domain.accounts import Account, AccountStatus, Intake, Key
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_of, iso_time, minute_of, period_of, seconds_until
 from tarazu.domain.catalogue import Catalogue, Model, Plan
 from tarazu.domain.credits import Hold, quota_limit, source_for, take
-from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal
+from tarazu.domain.errors import Error, ExhaustedDetails, RateLimitDetails, Refusal, Sender
 from tarazu.domain.idempotency import RUNNING_RETRY_AFTER_S, Earlier, Idempotency, Replay, answer_from
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest
@@ -52,10 +52,12 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 def identify(presented: PresentedKey, caller: Caller | None, now_ms: int) -> Caller | Refusal:
     """Answer rows 4 and 5: who is calling, if the key is good and the account may use the service."""
-    if caller is None or not presented.matches(caller.key.digest) or not caller.key.is_active(now_ms):
+    if caller is None:
         return Refusal(error=Error.INVALID_API_KEY)  # 4
+    if not presented.matches(caller.key.digest) or not caller.key.is_active(now_ms):
+        return Refusal(error=Error.INVALID_API_KEY, sender=_sender(caller))  # 4
     if caller.account.status is not AccountStatus.ACTIVE:
-        return Refusal(error=Error.ACCOUNT_UNAVAILABLE)  # 5
+        return Refusal(error=Error.ACCOUNT_UNAVAILABLE, sender=_sender(caller))  # 5
     return caller
 
 
@@ -84,12 +86,13 @@ def admit(
     if isinstance(identified, Refusal):
         return Decision(outcome=identified)
     if intake.stopped:
-        return Decision(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=intake.retry_after_s))  # 6
+        retry_after_s, sender = intake.retry_after_s, _sender(identified)
+        return Decision(outcome=Refusal(error=Error.SYSTEM_STOPPED, retry_after_s=retry_after_s, sender=sender))  # 6
 
     offer = catalogue.offer(identified.account.plan)
     limit = binding_limit(identified.account, identified.key, offer, now_ms)
     if limit.remaining == 0:
-        return Decision(outcome=_too_many(limit, now_ms), rate_limit=limit)  # 7
+        return Decision(outcome=_too_many(limit, _sender(identified), now_ms), rate_limit=limit)  # 7
     caller = _place_taken(identified, now_ms)
     limit = binding_limit(caller.account, caller.key, offer, now_ms)
 
@@ -142,7 +145,7 @@ def _place_taken(caller: Caller, now_ms: int) -> Caller:
     )
 
 
-def _too_many(limit: RateLimit, now_ms: int) -> Refusal:
+def _too_many(limit: RateLimit, sender: Sender, now_ms: int) -> Refusal:
     return Refusal(
         error=Error.RATE_LIMIT_EXCEEDED,
         details=RateLimitDetails(
@@ -151,6 +154,7 @@ def _too_many(limit: RateLimit, now_ms: int) -> Refusal:
             resets_at=iso_time(limit.resets_at_ms),
         ),
         retry_after_s=seconds_until(limit.resets_at_ms, now_ms),
+        sender=sender,
     )
 
 
@@ -162,6 +166,10 @@ def _retry_after_s(earlier: Earlier, now_ms: int) -> int:
     if earlier.deadline_ms is None or now_ms < earlier.deadline_ms - SETTLING_S * MILLISECONDS_PER_SECOND:
         return RUNNING_RETRY_AFTER_S
     return seconds_until(earlier.deadline_ms, now_ms)
+
+
+def _sender(caller: Caller) -> Sender:
+    return Sender(caller.account.id, caller.key.id)
 
 
 def _exhausted(account: Account, plan: Plan | None, model: Model) -> Refusal:

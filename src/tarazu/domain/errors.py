@@ -105,13 +105,24 @@ class RateLimitDetails(Struct, frozen=True, kw_only=True):
     resets_at: Annotated[str, Meta(description="ISO 8601 time at which the window resets.")]
 
 
+class Sender(Struct, frozen=True):
+    """Whose key was presented."""
+
+    account_id: str
+    key_id: str
+
+
 class Refusal(Struct, frozen=True, kw_only=True):
-    """One request refused. `message` overrides the table's; `retry_after_s` is what Retry-After says."""
+    """One request refused. `message` overrides the table's; `retry_after_s` is what Retry-After says.
+
+    `sender` is whose key was presented, in refusals by rows 4 to 7, where the books have that key; it is for the log.
+    """
 
     error: Error
     message: str | None = None
     details: NoDetails | ExhaustedDetails | RateLimitDetails = NoDetails()
     retry_after_s: int | None = None
+    sender: Sender | None = None
 
     @property
     def kind(self) -> ErrorKind:

@@ -109,7 +109,7 @@ class Completions:
     async def _serve(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
         tries = 0
         try:
-            pool_reply = await self._pools[hold.model_id].ask(request)
+            pool_reply = await self._pools[hold.model_id].ask(request, hold.account_id)
             tries = pool_reply.tries
             completion = _completion(hold, request, pool_reply)
             if self.pulse.is_in_doubt:

@@ -5,9 +5,11 @@ from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, Key
 from tarazu.service.checks import NAME_LENGTH_MAX, checked_length
+from tarazu.service.identifiers import COMPLETION_PREFIX, REQUEST_PREFIX, completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
 from tarazu.store.accounts import find_account, newest_accounts, search_accounts
 from tarazu.store.keys import newest_keys
+from tarazu.store.request_history import RequestRow, find_any_request
 
 
 class AccountPage(Struct, frozen=True, kw_only=True):
@@ -39,7 +41,8 @@ def existing_account(connection: Connection, account_id: str) -> Account:
 def accounts_page(connection: Connection, *, search: str | None, limit: int, after: str | None) -> AccountPage:
     """Find accounts, all or those that a text may mean: at most `limit`, after the account `after` if given.
 
-    Each is as it is in the books, on whatever page that is.
+    The id of a request, or of an answer, means the account whose request it was. Each account is as it is in the
+    books, on whatever page that is.
 
     Raises:
         ProvisioningError: there is no account `after`, or `limit` is out of bounds.
@@ -49,13 +52,32 @@ def accounts_page(connection: Connection, *, search: str | None, limit: int, aft
     if len(text) > NAME_LENGTH_MAX:
         return AccountPage(accounts=(), more=False)  # nothing is called so
     try:
-        if text:
+        if text.startswith((REQUEST_PREFIX, COMPLETION_PREFIX)):
+            request = find_any_request(connection, completion_id_of(text))
+            found = [] if request is None else [existing_account(connection, request.account_id)]
+        elif text:
             found = search_accounts(connection, text, limit=limit + 1, after=after)
         else:
             found = newest_accounts(connection, limit=limit + 1, after=after)
     except LookupError:
         raise _no_account(after) from None
     return AccountPage(accounts=tuple(found[:limit]), more=len(found) > limit)
+
+
+def existing_request(connection: Connection, request_id: str) -> RequestRow:
+    """Read a request of any account by its id, or by the `X-Request-Id` of its answer.
+
+    Raises:
+        ProvisioningError: there is none with this id.
+    """
+    found = find_any_request(connection, completion_id_of(request_id))
+    if found is None:
+        raise NotThereError(
+            "There is no request {request!r}.",
+            hint="One that was refused has no row: look for its id in the log.",
+            request=request_id,
+        )
+    return found
 
 
 def keys_page(connection: Connection, account_id: str, *, limit: int, after: str | None) -> KeyPage:

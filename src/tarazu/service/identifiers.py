@@ -65,6 +65,11 @@ def completion_id_of(id_: str) -> str:
     return COMPLETION_PREFIX + id_.removeprefix(REQUEST_PREFIX) if id_.startswith(REQUEST_PREFIX) else id_
 
 
+def request_id_of(completion_id: str) -> str:
+    """Tell the `X-Request-Id` of the answer to the request that has this row."""
+    return REQUEST_PREFIX + completion_id.removeprefix(COMPLETION_PREFIX)
+
+
 def new_act_id(at_ms: int) -> str:
     """Make the id of an act: `act_` and a unique part."""
     return ACT_PREFIX + new_unique_part(at_ms)

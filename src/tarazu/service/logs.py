@@ -51,27 +51,25 @@ def logs_written(settings: LogSettings) -> Iterator[LineWriter]:
     def add_process(_logger: object, _method: str, fields: Fields) -> Fields:
         return {**fields, **process}
 
-    begin = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), add_process]
+    stamp = structlog.processors.TimeStamper(fmt="iso")
 
     def own_lines(dropped: int, *, at_end: bool = False) -> Iterable[bytes]:
         for fields in sums.due(at_end=at_end):
             yield render(None, "", fields)
         if dropped:
-            fields = {"event": "log_lines_dropped", "lines": dropped}
-            for processor in begin:
-                fields = processor(None, "warning", fields)  # type: ignore[assignment] - structlog's are mappings
-            yield render(None, "", fields)
+            fields = stamp(None, "warning", {"event": "log_lines_dropped", "level": "warning", "lines": dropped})
+            yield render(None, "", add_process(None, "warning", fields))
 
     writer = LineWriter(STANDARD_ERROR, own_lines)
     structlog.configure(
-        processors=[*begin, _add_request, _bounded, sums, render],
+        processors=[structlog.processors.add_log_level, stamp, add_process, _add_request, _bounded, sums, render],
         wrapper_class=structlog.make_filtering_bound_logger(settings.level),
         logger_factory=lambda *_: _Logger(writer),
         cache_logger_on_first_use=False,  # what this process forks has a writer of its own
     )
-    _take_what_others_say(settings)
     try:
-        yield writer
+        with _others_heard(settings):
+            yield writer
     finally:
         for line in own_lines(0, at_end=True):
             writer.write(line)
@@ -131,9 +129,9 @@ class _OtherLogger(logging.Handler):
         log.log(level, "library_message", logger=record.name, message=message, **(trace_of(error) if error else {}))
 
 
-def _take_what_others_say(settings: LogSettings) -> None:
-    logging.basicConfig(handlers=[_OtherLogger()], level=settings.level.upper(), force=True)
-    logging.captureWarnings(capture=True)
+@contextmanager
+def _others_heard(settings: LogSettings) -> Iterator[None]:
+    """Take what Python and libraries say into the log, until the block ends."""
 
     def take_uncaught(_kind: object, error: BaseException, _trace: object) -> None:
         log.critical("unhandled", where="main thread", **trace_of(error))
@@ -147,9 +145,20 @@ def _take_what_others_say(settings: LogSettings) -> None:
         if told.exc_value is not None:
             log.error("unhandled", where="what could not raise it", **trace_of(told.exc_value))
 
-    sys.excepthook = take_uncaught
-    threading.excepthook = take_from_thread
-    sys.unraisablehook = take_unraisable
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
+    root.handlers[:] = [_OtherLogger()]
+    root.setLevel("WARNING" if settings.level == "info" else settings.level.upper())  # they have much to say
+    logging.captureWarnings(capture=True)
+    sys.excepthook, threading.excepthook, sys.unraisablehook = take_uncaught, take_from_thread, take_unraisable
+    try:
+        yield
+    finally:
+        sys.excepthook, threading.excepthook, sys.unraisablehook = hooks
+        logging.captureWarnings(capture=False)
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _add_request(_logger: object, _method: str, fields: Fields) -> Fields:

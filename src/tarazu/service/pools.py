@@ -68,12 +68,18 @@ class Pools(Mapping[str, Pool]):
     """
 
     def __init__(
-        self, http: HttpClient, environ: Mapping[str, str], clock: Clock, on_change: Callable[[], None] = unheard
+        self,
+        http: HttpClient,
+        environ: Mapping[str, str],
+        clock: Clock,
+        on_change: Callable[[], None] = unheard,
+        pool_type: type[Pool] = Pool,
     ) -> None:
         self._http = http
         self._environ = environ
         self._clock = clock
         self._on_change = on_change
+        self._pool_type = pool_type
         self._made_of: dict[str, _Parts] = {}
         self._pools: dict[str, Pool] = {}
 
@@ -127,7 +133,7 @@ class Pools(Mapping[str, Pool]):
             )
             for (name, spec), secrets in zip(parts.backends, parts.secrets, strict=True)
         ]
-        return Pool(
+        return self._pool_type(
             model_id,
             backends,
             timeout_s=parts.timeout_s,

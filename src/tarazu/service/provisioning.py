@@ -13,11 +13,12 @@ from tarazu.service.checks import (
     checked_length,
 )
 from tarazu.service.credit_acts import CreditActs
-from tarazu.service.finding import existing_account
+from tarazu.service.finding import existing_account, existing_request
 from tarazu.service.key_acts import KeyActs
 from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.intake import read_intake, write_intake
+from tarazu.store.request_history import RequestRow
 from tarazu.store.trail import Act, list_acts
 
 RETRY_AFTER_S_MAX = 86_400
@@ -53,6 +54,15 @@ class Provisioning(AccountActs, KeyActs, CreditActs, PeopleActs, AdminTokenActs)
         """Tell how the switch stands."""
         with self._reading() as connection:
             return read_intake(connection)
+
+    def request(self, request_id: str) -> RequestRow:
+        """Show one request, by its id or by the `X-Request-Id` of its answer.
+
+        Raises:
+            ProvisioningError: there is no such request.
+        """
+        with self._reading() as connection:
+            return existing_request(connection, request_id)
 
     def trail(self, *, limit: int = HISTORY_LENGTH, account_id: str | None = None, before: str | None = None) -> Trail:
         """List what was done, newest first: at most `limit` acts, of one account if given, before the act `before`.

@@ -25,6 +25,7 @@ from tarazu.domain.credits import RequestState, Source, quota_limit, quota_remai
 from tarazu.domain.rate_limit import RateLimit, account_limit
 from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
 from tarazu.service.finding import existing_account, keys_page, no_key
+from tarazu.service.identifiers import completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
 from tarazu.store.keys import find_key
 from tarazu.store.pages import on_page
@@ -225,15 +226,21 @@ def history(
 
 
 def history_entry(connection: Connection, account_id: str, request_id: str) -> HistoryEntry:
-    """Find one request of an account by its whole id.
+    """Find one request of an account by its whole id, or by the `X-Request-Id` of its answer.
 
     Raises:
         ProvisioningError: the account has no request with this id; there may be one in another.
     """
-    found = find_request(connection, account_id, request_id)
+    found = find_request(connection, account_id, completion_id_of(request_id))
     if found is None:
         raise NotThereError("There is no request {request!r}.", request=request_id)
     return _entry(found)
+
+
+def history_of_one(connection: Connection, account_id: str, request_id: str) -> History:
+    """List the one request of an account that has this id, if there is one."""
+    found = find_request(connection, account_id, completion_id_of(request_id))
+    return History(entries=() if found is None else (_entry(found),), more=False, months=())
 
 
 def _model_name(catalogue: Catalogue, model_id: str) -> str:

@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from tarazu.backends.health import unheard
 from tarazu.backends.http_client import HttpClient
+from tarazu.backends.pool import Pool
 from tarazu.domain.calendar import Clock
+from tarazu.service.access import NotingLedger, NotingPool
 from tarazu.service.auditing import Auditor
 from tarazu.service.back_office import BackOffice
 from tarazu.service.books import open_books
@@ -63,9 +65,12 @@ class Service:
         self._engine = open_books(configuration.database_url)
         self._http = HttpClient()
         self._rests_changed = asyncio.Event()
-        self.pools = Pools(self._http, environ, self.clock, on_change=self._rests_changed.set)
+        has_access_log = configuration.logs.access
+        pool_type = NotingPool if has_access_log else Pool
+        self.pools = Pools(self._http, environ, self.clock, self._rests_changed.set, pool_type)
         self.pools.adopt(configuration.catalogue, setup.local_addresses)
-        self.ledger = Ledger(self._engine, configuration.catalogue, self.clock)
+        ledger_type = NotingLedger if has_access_log else Ledger
+        self.ledger = ledger_type(self._engine, configuration.catalogue, self.clock)
         self.readiness = ReadinessCheck(self.ledger, self._http)
         self.readiness.local_models = setup.named_local_models()
         self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)

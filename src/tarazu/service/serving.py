@@ -84,14 +84,6 @@ def serve(
         ServingError: the port is taken, too few files may be open, or a local model cannot be started.
     """
     with logs_written(read.logs) as lines:
-        log.info(
-            "starting",
-            release=version("tarazu"),
-            configuration=str(read.path) if read.path else "demo",
-            host=server.host,
-            port=server.port,
-            workers=server.workers,
-        )
         status = _serve(read, server, clock, on_ready, lines)
         log.info("stopped", status=status)
         return status
@@ -113,6 +105,14 @@ def _serve(
         if unbounded := read.catalogue.unbounded_models():
             log.warning("replies_unbounded", models=unbounded, advice="give each max_output_tokens")
         server = replace(server, port=held.getsockname()[1])
+        log.info(
+            "starting",
+            release=version("tarazu"),
+            configuration=str(read.path) if read.path else "demo",
+            host=server.host,
+            port=server.port,
+            workers=server.workers,
+        )
         granian = _Granian(Setup(replace(read, server=server), clock, local_models.addresses), held, connections)
         reloader = Reloader(read, granian.crew, local_models, on_change=granian.give_time)
         granian.on_hangup = reloader.ask

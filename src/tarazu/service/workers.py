@@ -209,7 +209,7 @@ class Workers:
                 is_late = time.monotonic() >= until_s
                 for worker in living:
                     if is_late:
-                        log.error("worker_killed", worker=worker.index + 1, process=worker.process_id)
+                        log.error("worker_killed", worker=worker.index + 1, worker_pid=worker.process_id)
                     worker.send_signal(signal.SIGKILL if is_late else signal.SIGTERM)
                 self._changed.wait(TELL_AGAIN_S if is_late else min(TELL_AGAIN_S, max(until_s - time.monotonic(), 0)))
 
@@ -239,7 +239,7 @@ class Workers:
     def _await_end(self, worker: Worker) -> None:
         ending = worker.await_end()
         if not self._is_stopping:
-            log.error("worker_ended", worker=worker.index + 1, process=worker.process_id, ending=ending)
+            log.error("worker_ended", worker=worker.index + 1, worker_pid=worker.process_id, ending=ending)
         with self._changed:
             self._changed.notify_all()
         self._ended.put(worker)
@@ -304,7 +304,7 @@ class Workers:
     def _turn(self) -> None:
         for worker in self._living():
             if fault := worker.fault(self._order.number):
-                log.error(fault, worker=worker.index + 1, process=worker.process_id)
+                log.error(fault, worker=worker.index + 1, worker_pid=worker.process_id)
                 worker.send_signal(signal.SIGKILL)
 
 

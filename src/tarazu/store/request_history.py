@@ -1,9 +1,9 @@
-"""The requests of one account, the newest first: read by its index, a page at a time."""
+"""The requests of one account, the newest first: read by its index, a page at a time. And one of any, by its id."""
 
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, select, tuple_
+from sqlalchemy import Connection, Select, select, true, tuple_
 
 from tarazu.domain.credits import RequestState, Source
 from tarazu.store.schema import keys, requests
@@ -70,13 +70,19 @@ def find_request(connection: Connection, account_id: str, request_id: str) -> Re
     return found[0] if found else None
 
 
-def _read(connection: Connection, account_id: str, query: Select[Any]) -> list[RequestRow]:
+def find_any_request(connection: Connection, request_id: str) -> RequestRow | None:
+    """Read one request, whichever account's it is; None where there is none with this id."""
+    found = _read(connection, None, select(*_COLUMNS).where(requests.c.id == request_id).limit(1))
+    return found[0] if found else None
+
+
+def _read(connection: Connection, account_id: str | None, query: Select[Any]) -> list[RequestRow]:
     """Read the few requests that a query with a limit selects, those of the account; then the names of their keys."""
     page = query.subquery("page")
     named = (
         select(page, keys.c.name.label("key_name"))
         .join(keys, keys.c.id == page.c.key_id)
-        .where(page.c.account_id == account_id)
+        .where(true() if account_id is None else page.c.account_id == account_id)
         .order_by(page.c.created_at_ms.desc(), page.c.id.desc())
     )
     return [

@@ -9,6 +9,7 @@ from tarazu.domain.admin_tokens import AdminToken
 from tarazu.domain.catalogue import Catalogue
 from tarazu.service.auditing import Auditor
 from tarazu.service.back_office import BackOffice
+from tarazu.service.forwarding import Forwarding
 from tarazu.service.provisioning import Provisioning
 from tarazu.store.trail import Via
 
@@ -50,9 +51,10 @@ class Reply(Struct, frozen=True):
 class Desk:
     """What operations work with. `base_url` is the address by which the service is reached."""
 
-    def __init__(self, office: BackOffice, auditor: Auditor, base_url: str) -> None:
+    def __init__(self, office: BackOffice, auditor: Auditor, forwarding: Forwarding, base_url: str) -> None:
         self.office = office
         self.auditor = auditor
+        self.forwarding = forwarding
         self.base_url = base_url
 
     @property

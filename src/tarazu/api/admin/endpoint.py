@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
+import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,6 +20,8 @@ from tarazu.api.envelope import json_response, refusal_response
 from tarazu.api.head import head_of
 from tarazu.api.routing import ExactRoute
 from tarazu.domain.admin_tokens import AdminToken, Scope
+
+log = structlog.get_logger()
 
 
 def admin_routes(root: str, desk: Desk, bodies: BodyReader) -> list[ExactRoute]:
@@ -66,6 +69,7 @@ class AdminEndpoint:
             BooksUnavailableError: the books cannot be read.
         """
         token = bearer_text(head_of(request.scope))
+        address = self._desk.forwarding.origin(request.scope).address
         if token == "":
             raise refused(AdminError.MISSING_TOKEN)
         caller = None
@@ -73,7 +77,14 @@ class AdminEndpoint:
             now_ms = self._desk.now_ms()
             caller = await self._desk.office.look(lambda connection: admin_caller(token, connection, now_ms))
         if caller is None:
+            log.warning("token_refused", reason="no good token", address=address)
             raise refused(AdminError.INVALID_TOKEN)
         if not caller.allows(needed):
+            log.warning(
+                "token_refused",
+                reason=f"without the scope {needed}",
+                token_id=caller.id,
+                address=address,
+            )
             raise refused(AdminError.INSUFFICIENT_SCOPE, f"This needs the scope {needed}.", ScopeDetails(needed))
         return caller

@@ -39,7 +39,7 @@ NOTES = {
         },
     ),
     AdminError.NOT_THERE: ErrorNote(
-        cause="There is no account, key, change or act with this id.",
+        cause="There is no account, key, request, change or act with this id.",
         remedy="Check the id.",
     ),
     AdminError.CONFLICT: ErrorNote(

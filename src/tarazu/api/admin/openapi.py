@@ -73,6 +73,7 @@ UNROUTED = {name: AdminError[error.name] for name, error in UNROUTED_ERRORS.item
 PATH_PARAMETERS = {
     "account_id": ("The account's `id`.", "acc_9Kx2QwErTyUiOp"),
     "key_id": ("The key's `id`.", "key_7Hq2Zt9LmXw4"),
+    "request_id": ("The request's `id`, or the `X-Request-Id` of its answer.", "req_0V2yJ8kQmZ4tB7wXc1NfRpL"),
 }
 QUERY_EXAMPLES = {
     "search": "ada@example.com",

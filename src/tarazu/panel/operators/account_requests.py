@@ -1,5 +1,7 @@
 """The requests of one account, without their content, the newest first."""
 
+from http import HTTPStatus
+
 from sqlalchemy import Connection
 from starlette.responses import Response
 
@@ -7,7 +9,7 @@ from tarazu.domain.accounts import Account
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.finding import existing_account
-from tarazu.service.reports import History, history
+from tarazu.service.reports import History, history, history_of_one
 
 PAGE_LENGTH = 25
 
@@ -19,13 +21,22 @@ class AccountRequestsPages:
         self._office = office
 
     async def show(self, visit: Visit) -> Response:
-        """Show a page of them."""
+        """Show a page of them, or the one that is asked for."""
         account_id, before = visit.request.path_params["account_id"], visit.query("before") or None
-        zone, now_ms = visit.formats.zone, self._office.clock()
+        zone, now_ms, wanted = visit.formats.zone, self._office.clock(), visit.query("id").strip()
 
         def look(connection: Connection) -> tuple[Account, History]:
-            found = history(connection, account_id, zone, now_ms, limit=PAGE_LENGTH, before=before)
-            return existing_account(connection, account_id), found
+            account = existing_account(connection, account_id)
+            if wanted:
+                return account, history_of_one(connection, account_id, wanted)
+            return account, history(connection, account_id, zone, now_ms, limit=PAGE_LENGTH, before=before)
 
         account, found = await self._office.look(look)
-        return visit.page("operators/account_requests.html", account=account, found=found, is_first=before is None)
+        return visit.page(
+            "operators/account_requests.html",
+            HTTPStatus.OK if found.entries or not wanted else HTTPStatus.NOT_FOUND,
+            account=account,
+            found=found,
+            wanted=wanted,
+            is_first=before is None,
+        )
