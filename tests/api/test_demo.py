@@ -1,9 +1,11 @@
 """The first minute of a newcomer: `tarazu serve` in an empty folder, and the printed lines pasted as they are."""
 
 import os
+import pty
 import re
 import subprocess
 import sys
+import tty
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,7 @@ class Demo:
         self.port = port
         self.curl = curl
         self.banner = ""
+        """As a terminal shows it: a key is printed nowhere else."""
 
     def paste(self, command: list[str], *, given: str | None = None, **environ: str) -> str:
         """Run a command in the folder; answer with what it prints."""
@@ -48,19 +51,22 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     demo = Demo(tmp_path_factory.mktemp("demo"), free_port(), with_curl(tmp_path_factory.mktemp("curl")))
     environ = {name: value for name, value in os.environ.items() if name != "TARAZU_CONFIG"}
     command = [*TARAZU, "serve", "--port", str(demo.port)]
+    screen, terminal = pty.openpty()
+    tty.setraw(terminal)  # or it would end lines with a carriage return too
     with (demo.folder / "serve.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=demo.folder, env=environ, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
+        process = subprocess.Popen(command, cwd=demo.folder, env=environ, stdout=terminal, stderr=log)
+    os.close(terminal)
     try:
-        for line in process.stdout:  # ends at the latest with the process
-            demo.banner += line
-            if "Ctrl-C" in line:
-                break
-        yield demo
+        with os.fdopen(screen, encoding="utf-8") as shown:
+            for line in shown:  # ends at the latest with the process
+                demo.banner += line
+                if "Ctrl-C" in line:
+                    break
+            yield demo
         demo.paste([*TARAZU, "audit"])
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE_S)
+        process.wait(PATIENCE_S)
 
 
 def test_the_printed_curl_line_names_paris(demo: Demo) -> None:

@@ -44,6 +44,8 @@ WITHOUT_BOOKS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("check",): (),
     ("openapi",): (),
     ("backend", "test"): (),
+    ("reload",): (),
+    ("drain",): (),
     ("chat",): ("--key-file", "key", "hello"),
 }
 """Commands that need none."""

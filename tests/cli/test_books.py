@@ -15,9 +15,11 @@ from structlog.testing import capture_logs
 from tarazu.service.books import make_books, open_books
 from tarazu.store.engine import transaction
 from tarazu.store.revision import HEAD
-from tests.cli.commands import Commands
+from tests.cli.commands import COMMAND, Commands, clean_environ
 from tests.cli.every_command import MAKING, WITH_BOOKS, WITHOUT_BOOKS, every_command
 from tests.support.backups import change, dump_of
+from tests.support.missing import cannot_try
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -145,3 +147,32 @@ def test_books_that_others_can_read_are_told(tarazu: Commands, books: Path, mode
     assert (checked.status, f"Warning: {warning}\n" in checked.out) == (0, True)
     subprocess.run(shlex.split(warning.partition(": ")[2]), check=True)
     assert tarazu.json("check")["warnings"] == []
+
+
+def test_books_on_a_read_only_file_system_are_read(
+    tarazu: Commands, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Where one wants a backup most: listing, audit and a backup to another disk work; what would write is told so."""
+    tarazu.account()
+    target = tmp_path_factory.mktemp("elsewhere") / "backup.db"
+    script = f"""
+        mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} || exit 77
+        for arguments in "account list" "audit" "db backup {target}" "account create --name B" "intake stop"; do
+            {COMMAND} $arguments >/dev/null 2>"{target.parent}/err"
+            echo "$?" $(cat "{target.parent}/err")
+        done
+    """
+    ran = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "/bin/sh", "-c", script],
+        capture_output=True,
+        text=True,
+        env=clean_environ(),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    if ran.returncode in {1, 77}:
+        cannot_try("A mount of one's own is needed: unshare of util-linux, and user namespaces that are not forbidden.")
+    refused = "1 tarazu: The database can be read here, but not written."
+    place = "The books are tarazu.db in this folder, since tarazu.toml has no [database] url."
+    assert ran.stdout.splitlines() == ["0", "0", "0", f"{refused} {place}", f"{refused} {place}"]
+    assert target.is_file()

@@ -1,18 +1,48 @@
 """What holds for all commands: mistyped ones, interruption, broken pipes, fast starts."""
 
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from tarazu.cli import running
+from tarazu.cli.app import COMMANDS, whole_app
 from tests.cli.commands import COMMAND, Commands, clean_environ, run_process
+from tests.cli.every_command import WITH_BOOKS, WITHOUT_BOOKS
 from tests.support.patience import PATIENCE_S
 from tests.support.stores import SqliteStore
 
-HEAVY = ("alembic", "granian", "httptools", "sqlalchemy", "starlette", "xllamacpp")
+HEAVY = (
+    "alembic",
+    "asyncio",
+    "granian",
+    "httptools",
+    "sqlalchemy",
+    "starlette",
+    "tarazu.service.configuration",
+    "xllamacpp",
+)
+FOREIGN = {
+    ("--version",): ("cyclopts", "rich", *HEAVY),
+    ("check",): ("rich", "alembic", "granian", "sqlalchemy", "starlette", "tarazu.api", "tarazu.cli.account"),
+    ("account", "list"): (
+        "alembic",
+        "granian",
+        "psycopg",
+        "rich",
+        "sqlalchemy.dialects.postgresql",
+        "starlette",
+        "tarazu.api",
+        "tarazu.cli.chat",
+        "tarazu.cli.key",
+        "uvloop",
+    ),
+}
+"""What a command has no use for, on SQLite: it is not to pay for loading it."""
 LIGHT_COMMANDS = (
     ["--version"],
     ["--help"],
@@ -135,3 +165,77 @@ def test_light_commands_load_nothing_heavy() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", FOREIGN)
+def test_a_command_loads_nothing_that_it_has_no_use_for(
+    folder: Path, sqlite_store: SqliteStore, arguments: tuple[str, ...]
+) -> None:
+    """No other command, no driver and no dialect of another database, nothing that draws where nothing is drawn."""
+    if arguments != ("check",):
+        sqlite_store.new_books(folder)
+    script = (
+        "import sys\n"
+        "from tarazu.cli.running import run\n"
+        f"assert run({list(arguments)}) == 0\n"
+        f"loaded = [name for name in {FOREIGN[arguments]} if name in sys.modules]\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=clean_environ(),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_programs_help_says_of_each_command_what_its_own_does() -> None:
+    """The first line of a command's help stands in the program's, which loads no command."""
+    app = whole_app()
+    for name, command in COMMANDS.items():
+        assert help_of(app[name]).splitlines()[0] == command.help
+
+
+def help_of(app: App) -> str:
+    """Read the help of a command, or of a group of them."""
+    return inspect.cleandoc(app.help or "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("key", "create", "a", "--name", "x", "--expires", "-1d"), "Write it as --expires=-1d"),
+        (("account", "create", "--name", "-5+3"), "Write it as --name=-5+3"),
+        (("key", "create", "a", "--name", "x", "--expires", "0d"), "expected at least 1s, got 0d"),
+        (("admin", "token", "create", "--name", "x", "--scopes", "read", "--expires", "0s"), "expected at least 1s"),
+    ],
+)
+def test_a_value_that_is_taken_for_something_else_is_explained(
+    tarazu: Commands, arguments: tuple[str, ...], words: str
+) -> None:
+    """One that begins with a dash is written behind a sign of equality; a time that ends at once is none."""
+    ran = tarazu(*arguments)
+    assert ran.status == 2
+    assert words in ran.err
+
+
+def test_a_secret_that_is_pasted_is_not_repeated(tarazu: Commands) -> None:
+    """Whole keys, tokens and links, wherever they are pasted; the message names the id of a key or a token."""
+    account = tarazu.account("--email", "ada@example.com")
+    key = tarazu.json("key", "create", account, "--name", "k")
+    token = tarazu.json("admin", "token", "create", "--name", "t", "--scopes", "read")
+    link = tarazu.json("account", "invite", account)["link"].rpartition("/")[2]
+    for path, arguments in {**WITH_BOOKS, **WITHOUT_BOOKS, ("keg",): ("x",)}.items():
+        for secret in (key["secret"], token["secret"], key["secret"][:-1], link):
+            for place in range(len(arguments)):
+                if arguments[place].startswith("-") or path in {("chat",), ("db", "backup")} or not arguments:
+                    continue
+                ran = tarazu(*path, *arguments[:place], secret, *arguments[place + 1 :])
+                assert secret[16:48] not in ran.err or (secret is link and ran.status == 0)
+    for command in (("key", "revoke"), ("key", "replace")):
+        assert f"Its id is {key['id']}\n" in tarazu(*command, key["secret"]).err
+    assert f"Its id is {token['id']}\n" in tarazu("admin", "token", "revoke", token["secret"]).err

@@ -11,7 +11,9 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from tarazu.cli import serve
 from tarazu.domain.calendar import Clock
 from tarazu.domain.keys import parse
 from tarazu.service import serving
@@ -31,17 +33,17 @@ class Served:
     def __init__(self) -> None:
         self.settings: ServerSettings | None = None
         self.status = 0
-        self.base_url = URL
+        self.public_url: str | None = None
         self.error: ServingError | None = None
 
     def __call__(
-        self, _read: Configuration, server: ServerSettings, _clock: Clock, *, on_ready: Callable[[str], None]
+        self, _read: Configuration, server: ServerSettings, _clock: Clock, *, on_ready: Callable[[ServerSettings], None]
     ) -> int:
         """Take the place of `tarazu.service.serving.serve`."""
         self.settings = server
         if self.error is not None:
             raise self.error
-        on_ready(self.base_url)
+        on_ready(replace(server, port=8080, public_url=self.public_url))
         return self.status
 
 
@@ -54,9 +56,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 
 
 @pytest.fixture
-def demo(tarazu: Commands, folder: Path) -> Commands:
-    """Run commands in a folder without a configuration, where the demo catalogue is in force."""
+def demo(tarazu: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """Run commands at a terminal, in a folder without a configuration, where the demo catalogue is in force."""
     (folder / "tarazu.toml").unlink()
+    monkeypatch.setattr(serve, "_is_watched", lambda: True)
     return tarazu
 
 
@@ -119,6 +122,47 @@ def test_the_key_is_in_no_file(demo: Commands, folder: Path) -> None:
     assert not any(secret in file.read_bytes() for file in folder.iterdir())
 
 
+@pytest.mark.usefixtures("served")
+def test_no_key_is_made_where_no_terminal_shows_it(demo: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed to a pipe or a file ends in a log; there the banner says how to issue a key."""
+    monkeypatch.setattr(serve, "_is_watched", lambda: False)
+    out = demo("serve").out
+    (account,) = demo.json("account", "list")
+    assert KEY.search(out) is None
+    assert demo.json("key", "list", account["id"]) == []
+    assert re.search(rf"^\S+ key create {account['id']} --name NAME$", out, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("served")
+def test_the_demo_says_that_it_is_one(demo: Commands) -> None:
+    """A service whose configuration was forgotten tells so, at each start."""
+    for _ in range(2):
+        assert "This is the demo: there is no tarazu.toml here" in demo("serve").out
+
+
+def test_where_it_listens_is_told_beside_a_public_address(tarazu: Commands, served: Served) -> None:
+    """The address that callers use need not lead here yet."""
+    served.public_url = "https://ai.example.com"
+    out = tarazu("serve").out
+    assert out.startswith(f"Tarazu is ready at https://ai.example.com\n\nIt listens at {URL}\n")
+    served.public_url = None
+    assert "It listens" not in tarazu("serve").out
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost:8080", "fe80::1%lo", "[::1]", "1:2"])
+def test_a_host_with_a_port_is_refused_in_words(tarazu: Commands, served: Served, folder: Path, host: str) -> None:
+    """As an option and in the file, by serve and by check; nothing is started."""
+    words = "without"
+    assert words in tarazu("serve", "--host", host).err
+    (folder / "tarazu.toml").write_text(f'[server]\nhost = "{host}"\n' + (folder / "tarazu.toml").read_text())
+    for command in ("serve", "check"):
+        ran = tarazu(command)
+        assert ran.status == 1
+        assert "server.host: expected" in ran.err
+        assert words in ran.err
+    assert served.settings is None
+
+
 def test_a_demo_that_cannot_start_makes_no_key(demo: Commands, served: Served) -> None:
     """Where the port is taken no key is made that nobody would see; the next start shows it."""
     served.error = ServingError("Cannot listen on 127.0.0.1:8080: Address already in use. Choose another.")
@@ -131,7 +175,7 @@ def test_a_demo_that_cannot_start_makes_no_key(demo: Commands, served: Served) -
 
 def test_another_address_is_in_every_line(demo: Commands, served: Served) -> None:
     """The banner is about the address that the service has, and the chat command goes there."""
-    served.base_url = "https://ai.example.com/"
+    served.public_url = "https://ai.example.com/"
     out = demo("serve", "--port", "9000").out
     assert "127.0.0.1" not in out
     assert "curl https://ai.example.com/api/v1/chat/completions" in out

@@ -44,7 +44,8 @@ def create(
         ),
     ],
     expires: Annotated[
-        int | None, duration_option("--expires", "It ends after this time: 90d, 12h, 1h30m; without it, never.")
+        int | None,
+        duration_option("--expires", "It ends after this time: 90d, 12h, 1h30m; without it, never.", least_s=1),
     ] = None,
     as_json: AsJson = False,
     config: ConfigPath = None,

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 CHECK_ADVICE = "Put it right, and check it with: tarazu check"
 
 
-def read_configuration(path: Path | None, *, needs_secrets: bool = False) -> "Configuration":
+def read_configuration(path: Path | None, *, needs_secrets: bool = False, looks_up: bool = False) -> "Configuration":
     """Read the configuration that --config or the surroundings name; only who asks backends needs their keys.
+
+    Who will listen, or says whether that can be done, also `looks_up` the host.
 
     Raises:
         CommandError: it is not usable; all its problems are listed.
     """
-    from tarazu.service.configuration import ConfigurationError, load
+    from tarazu.service.configuration import ConfigurationError, load, looked_up
 
     try:
-        return load(path, needs_secrets=needs_secrets)
+        configuration = load(path, needs_secrets=needs_secrets)
+        return looked_up(configuration) if looks_up else configuration
     except ConfigurationError as error:
         count = len(error.problems)
         problem = str(error) if count == 1 else f"The configuration has {count} problems.\n{error}"

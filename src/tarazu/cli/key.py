@@ -43,7 +43,8 @@ def create(
     *,
     name: Annotated[str, Parameter(metavar="NAME", help="What the key is for, for people.")],
     expires: Annotated[
-        int | None, duration_option("--expires", "It ends after this time: 90d, 12h, 1h30m; without it, never.")
+        int | None,
+        duration_option("--expires", "It ends after this time: 90d, 12h, 1h30m; without it, never.", least_s=1),
     ] = None,
     models: Annotated[
         str | None,

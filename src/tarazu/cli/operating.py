@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - configuration, database and API are loaded only by the commands that use them
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,9 +50,11 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
         document = _checked(config)
         print_json(document)
         return 0 if document.ok else EXIT_FAILED
-    configuration = read_configuration(config, needs_secrets=True)
+    from tarazu.service.advice import advice
+
+    configuration = read_configuration(config, needs_secrets=True, looks_up=True)
     _print_catalogue(configuration)
-    for warning in _warnings(configuration):
+    for warning in advice(configuration):
         say(f"\nWarning: {warning}")
     return 0
 
@@ -111,10 +112,11 @@ def openapi(
 
 
 def _checked(config: Path | None) -> CheckDocument:
-    from tarazu.service.configuration import ConfigurationError, load
+    from tarazu.service.advice import advice
+    from tarazu.service.configuration import ConfigurationError, load, looked_up
 
     try:
-        configuration = load(config)
+        configuration = looked_up(load(config))
     except ConfigurationError as error:
         return CheckDocument(
             ok=False,
@@ -125,7 +127,7 @@ def _checked(config: Path | None) -> CheckDocument:
         )
     return CheckDocument(
         ok=True,
-        warnings=_warnings(configuration),
+        warnings=advice(configuration),
         path=None if configuration.path is None else str(configuration.path),
         plans=tuple(
             PlanDocument(
@@ -147,21 +149,6 @@ def _checked(config: Path | None) -> CheckDocument:
             for model in configuration.catalogue.models.values()
         ),
     )
-
-
-def _warnings(configuration: "Configuration") -> tuple[str, ...]:
-    """Tell what is allowed and yet no good."""
-    from tarazu.service.books import privacy_advice
-    from tarazu.store.availability import BooksUnavailableError
-
-    warnings = [
-        f"{model_id} has a price, and its replies no bound: give it max_output_tokens."
-        for model_id in configuration.catalogue.unbounded_models()
-    ]
-    with suppress(BooksUnavailableError):  # whoever opens the books tells
-        advice = privacy_advice(configuration.database_url)
-        warnings += [] if advice is None else [advice]
-    return tuple(warnings)
 
 
 def _print_catalogue(configuration: "Configuration") -> None:

@@ -43,9 +43,16 @@ def command_group(name: str, purpose: str) -> App:
     return App(name=name, help=purpose, group_parameters=OPTIONS)
 
 
-def duration_option(name: str, description: str) -> Parameter:
+def duration_option(name: str, description: str, *, least_s: int = 0) -> Parameter:
     """Make an option that takes a duration; the command gets whole seconds."""
-    return Parameter(name=name, converter=_duration_s, metavar="DURATION", help=description)
+
+    def read(_type: Any, tokens: Sequence[Token]) -> int:
+        seconds = duration_s(tokens[0].value)
+        if seconds < least_s:
+            raise ValueError(f"expected at least {least_s}s, got {tokens[0].value}")
+        return seconds
+
+    return Parameter(name=name, converter=read, metavar="DURATION", help=description)
 
 
 def number_option(name: str, description: str, *, metavar: str = "N") -> Parameter:
@@ -73,7 +80,3 @@ def checked_setting(option: str, value: object, kind: Any) -> Any:
     except msgspec.ValidationError:
         meta = next(part for part in get_args(kind) if isinstance(part, msgspec.Meta))
         raise UsageError(f"{option}: expected {meta.description}, got {value!r}.") from None
-
-
-def _duration_s(_type: Any, tokens: Sequence[Token]) -> int:
-    return duration_s(tokens[0].value)

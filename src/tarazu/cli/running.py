@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tarazu.cli.errors import CommandError, UsageError
@@ -65,6 +66,7 @@ def _run(arguments: Sequence[str]) -> int | None:
         say(release())
         return None
     _refuse_odd_texts(arguments)
+    _require_folder()
     from cyclopts import CycloptsError  # noqa: PLC0415 - the version is told without it
 
     try:
@@ -81,6 +83,13 @@ def _refuse_odd_texts(arguments: Sequence[str]) -> None:
     for name, value in os.environ.items():
         if name.startswith("TARAZU_"):
             unicode_text(value, f"The environment variable {name}")
+
+
+def _require_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise CommandError("The folder in which this was run is not there any more.", "Change to another.") from None
 
 
 def _usage_error(error: "CycloptsError", arguments: Sequence[str]) -> UsageError:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import books_errors, open_provisioning, read_configuration
 from tarazu.cli.errors import CommandError, UsageError
-from tarazu.cli.greeting import demo_greeting, greeting
 from tarazu.cli.options import ConfigPath, checked_setting, number_option
 from tarazu.cli.output import say, say_aside, shown_once
 from tarazu.cli.program import command_line
@@ -97,6 +96,8 @@ def _overridden(
 
 def _greet(configuration: "Configuration", server: "ServerSettings", config: Path | None) -> None:
     """Say how to use the service; on the demo's first start, make its account, and for a terminal its key."""
+    from tarazu.cli.greeting import greeting
+
     base_url = server.base_url.rstrip("/")
     if configuration.path is None:
         _greet_demo(configuration, base_url)
@@ -116,15 +117,16 @@ def _greet(configuration: "Configuration", server: "ServerSettings", config: Pat
 
 
 def _greet_demo(configuration: "Configuration", base_url: str) -> None:
+    from tarazu.cli.greeting import demo_greeting, greeting
+
     with open_provisioning(configuration) as provisioning:
         is_first = not provisioning.has_accounts()
         if is_first:
             provisioning.create_account(name=DEMO_NAME, plan=DEMO_PLAN)
         account = next((each for each in provisioning.accounts() if each.name == DEMO_NAME), None)
         # What is printed elsewhere than to a terminal is kept, as in a log, where a key must not be.
-        key = (
-            provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_first and account and _is_watched() else None
-        )
+        is_shown = is_first and _is_watched()
+        key = provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_shown and account else None
     create_key = command_line(f"key create {account.id if account else 'ACCOUNT'} --name NAME")
     if key is None:
         another = "an" if is_first else "another"

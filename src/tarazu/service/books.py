@@ -3,7 +3,6 @@
 import shlex
 import time
 
-import structlog
 from sqlalchemy import Engine
 
 from tarazu.store.availability import BooksUnavailableError
@@ -13,8 +12,6 @@ from tarazu.store.revision import HEAD, current_revision, no_books, refuse_newer
 AWAY_S = 60
 """How long a service that starts waits for PostgreSQL."""
 AWAY_PAUSE_S = 0.5
-
-log = structlog.get_logger()
 
 
 def open_books(database_url: str) -> Engine:
@@ -53,7 +50,7 @@ def make_books(database_url: str) -> None:
     finally:
         engine.dispose()
     if advice := privacy_advice(database_url):
-        log.warning("books_open_to_others", advice=advice)
+        _warn("books_open_to_others", advice=advice)
 
 
 def privacy_advice(database_url: str) -> str | None:
@@ -81,7 +78,7 @@ def _await_server(database_url: str) -> None:
     is_told = False
     while is_away(database_url) and time.monotonic() < until_s:
         if not is_told:
-            log.warning("database_awaited", at_most_s=AWAY_S)
+            _warn("database_awaited", at_most_s=AWAY_S)
             is_told = True
         time.sleep(AWAY_PAUSE_S)
 
@@ -97,3 +94,9 @@ def _require_head(engine: Engine) -> None:
             "Migrate the books with: tarazu db upgrade"
         )
     raise no_books(engine)
+
+
+def _warn(event: str, **values: object) -> None:
+    import structlog  # noqa: PLC0415 - commands that are quiet do without it, and without what draws its colours
+
+    structlog.get_logger().warning(event, **values)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import Account, AccountStatus
@@ -76,6 +76,14 @@ def search_accounts(connection: Connection, text: str, *, limit: int, after: str
 def has_accounts(connection: Connection) -> bool:
     """Tell whether there is any account."""
     return connection.execute(select(accounts.c.id).limit(1)).first() is not None
+
+
+def plans_in_use(connection: Connection) -> dict[str, int]:
+    """Count the accounts of each plan that some are on."""
+    rows = connection.execute(
+        select(accounts.c.plan, func.count()).where(accounts.c.plan.is_not(None)).group_by(accounts.c.plan)
+    )
+    return {plan: count for plan, count in rows}  # noqa: C416 - rows are no pairs for dict()
 
 
 def update_account(connection: Connection, account_id: str, *, plan: str | None, status: AccountStatus) -> None:

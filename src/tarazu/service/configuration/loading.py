@@ -20,7 +20,7 @@ from tarazu.service.configuration.addresses import (
     network_fault,
 )
 from tarazu.service.configuration.catalogue import read_catalogue
-from tarazu.service.configuration.listening_host import listening_fault
+from tarazu.service.configuration.listening_host import listening_address, listening_fault
 from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
 from tarazu.service.configuration.schema import DatabaseSection, LogSettings, OperatorsSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
@@ -95,6 +95,20 @@ def configuration_path(path: Path | None = None, environ: Mapping[str, str] = os
     except OSError:
         pass  # a folder that may not be looked into is no wish for the demo, nor is a broken link
     return CONFIGURATION_FILE
+
+
+def looked_up(configuration: Configuration) -> Configuration:
+    """Answer with the configuration whose host this machine knows.
+
+    Raises:
+        ConfigurationError: it knows no such name.
+    """
+    try:
+        listening_address(configuration.server.host)
+    except LookupError as error:
+        file = DEMO_FILE if configuration.path is None else str(configuration.path)
+        raise ConfigurationError((Problem(file, None, "server.host", str(error)),)) from None
+    return configuration
 
 
 def _find(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:

@@ -1,0 +1,101 @@
+"""What a configuration allows and is yet no good: told by `tarazu check`, and of plans at each reload."""
+
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tarazu.domain.catalogue import BackendSpec, Catalogue
+from tarazu.service.configuration import Configuration
+from tarazu.store.availability import BooksUnavailableError
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def advice(configuration: Configuration) -> tuple[str, ...]:
+    """Tell all of it. Books that are not there, or cannot be used, are told by who opens them."""
+    catalogue = configuration.catalogue
+    lines = [
+        *(
+            f"{model_id} has a price, and its replies no bound: give it max_output_tokens."
+            for model_id in catalogue.unbounded_models()
+        ),
+        *_of_backends(catalogue),
+        *plan_advice(configuration.database_url, catalogue),
+    ]
+    if not _are_there(configuration.database_url):
+        return tuple(lines)
+    from tarazu.service.books import privacy_advice  # noqa: PLC0415 - as in plan_advice
+
+    try:
+        privacy = privacy_advice(configuration.database_url)
+    except BooksUnavailableError:
+        privacy = None
+    return tuple(lines if privacy is None else [*lines, privacy])
+
+
+def plan_advice(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """Tell of accounts that are on a plan which the catalogue does not have: they are served as if they had none."""
+    if not _are_there(database_url):
+        return ()
+    from tarazu.service.books import open_books  # noqa: PLC0415 - half of a check that finds no books
+    from tarazu.store.accounts import plans_in_use  # noqa: PLC0415 - as above
+    from tarazu.store.engine import transaction  # noqa: PLC0415 - as above
+
+    try:
+        engine = open_books(database_url)
+        try:
+            with transaction(engine, read_only=True) as connection:
+                counts = plans_in_use(connection)
+        finally:
+            engine.dispose()
+    except BooksUnavailableError:
+        return ()
+    return tuple(
+        f"{count:,} {'account is' if count == 1 else 'accounts are'} on the plan {plan}, which is not in the "
+        f"configuration: a balance alone pays for them. Add [plans.{plan}], or move them with: "
+        "tarazu account set ID --plan PLAN"
+        for plan, count in sorted(counts.items())
+        if catalogue.plan(plan) is None
+    )
+
+
+def file_advice(path: Path) -> str | None:
+    """Tell what to do where other users of the machine can read a file that holds a secret."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # whoever reads it tells
+        return None
+    if not mode & OTHERS or not stat.S_ISREG(mode):
+        return None
+    return f"Other users can read {path}. Keep them out with: {shlex.join(['chmod', '600', str(path)])}"
+
+
+def _are_there(database_url: str) -> bool:
+    """Tell whether there may be books: a file of SQLite is there, or it is PostgreSQL."""
+    scheme, _, path = database_url.partition(":///")
+    return scheme != "sqlite" or Path(path).is_file()
+
+
+def _of_backends(catalogue: Catalogue) -> Iterator[str]:
+    told = set()
+    for model in catalogue.models.values():
+        for backend in model.backends:
+            for line in (_sent_in_clear(model.id, backend), _file_advice(backend)):
+                if line is not None and line not in told:
+                    told.add(line)
+                    yield line
+
+
+def _file_advice(backend: BackendSpec) -> str | None:
+    return None if backend.api_key_file is None else file_advice(Path(backend.api_key_file))
+
+
+def _sent_in_clear(model_id: str, backend: BackendSpec) -> str | None:
+    url = urlsplit(backend.url or "")
+    has_secret = backend.api_key_env or backend.api_key_file or backend.headers_env
+    if url.scheme != "http" or not has_secret or url.hostname in LOOPBACK:
+        return None
+    return f"A backend of {model_id} is sent its key over http, which others on the way to {url.netloc} can read."
