@@ -3,14 +3,17 @@
 import re
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
+from tarazu.service.books import make_books
 from tarazu.service.identifiers import completion_id_of
 from tarazu.store.request_history import find_request
 from tests.support.attempts import CHECKS, WINDOWS_CHECK, Check, attempt
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
+from tests.support.routes import Place, all_places
 from tests.support.rows import rows
 from tests.support.service import CHAT, MODELS, USAGE, Answer, RunningService
 from tests.support.windows import within_one_minute
@@ -18,6 +21,7 @@ from tests.support.wire import Wire, chat_head
 
 pytestmark = pytest.mark.usefixtures("backend")
 
+SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 REQUEST_ID = r"req_[0-9A-Za-z]{23}"
 BESIDE_THE_CHAT = {
     ("GET", "/nothing"): 404,
@@ -144,3 +148,25 @@ def test_the_figures_of_the_limit(service: RunningService) -> None:
         assert re.fullmatch(r"[1-9][0-9]?", reset_s)
         assert resets_at_s - after_s <= int(reset_s) <= resets_at_s - before_s + 1
     assert made[2].headers["retry-after"] == made[2].headers["x-ratelimit-reset"]
+
+
+def test_no_answer_of_the_api_is_kept_or_taken_for_a_page(
+    service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each route of both APIs and of health, each method, with a key and without: refusals and answers alike."""
+    monkeypatch.chdir(tmp_path)
+    make_books("sqlite:///tarazu.db")
+    places = [place for place in all_places() if place.path.startswith(("/api/", "/health", "/livez", "/readyz"))]
+    assert len(places) >= 20
+    bearer = service.customer().bearer
+    for place in (*places, Place("/api/v1/nothing", "GET"), Place("/api/v1/usage", "DELETE")):
+        for headers in ({}, {"Authorization": bearer}):
+            answer = service.request(place.method, re.sub(r"\{\w+(:path)?\}", "x", place.path), headers=headers)
+            found = {name: answer.headers.get(name) for name in SAFE}
+            assert found == SAFE, (place, answer)
+
+
+def test_the_pages_of_documents_are_taken_for_what_they_are(service: RunningService) -> None:
+    """No browser guesses another type."""
+    for path in ("/docs", "/docs/admin"):
+        assert service.get(path).headers["x-content-type-options"] == "nosniff"

@@ -18,6 +18,7 @@ HOLDER_PAGES = (
     "/panel/history",
     "/panel/credits",
     "/panel/settings",
+    "/panel/settings/second-factor",
 )
 OPERATOR_PAGES = (
     "/admin/",
@@ -34,6 +35,7 @@ OPERATOR_PAGES = (
     "/admin/audit",
     "/admin/trail",
     "/admin/settings",
+    "/admin/settings/second-factor",
 )
 OPEN_PAGES = (
     "/panel/sign-in",

@@ -6,7 +6,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.docs_page import CONTENT_SECURITY_POLICY
-from tarazu.api.envelope import JSON
+from tarazu.api.envelope import safe_response
+
+STRICT_TRANSPORT_SECURITY = "max-age=31536000"
+"""For a year a browser that was here over HTTPS comes over HTTPS alone."""
 
 Made = Callable[[str], bytes]
 """Makes a document for the address at which callers reach the API."""
@@ -22,11 +25,13 @@ class DocumentEndpoints:
 
     async def contract(self, _request: Request) -> Response:
         """Show the OpenAPI document."""
-        return Response(self._contract(self._api_url), media_type=JSON)
+        return safe_response(self._contract(self._api_url))
 
     async def page(self, _request: Request) -> Response:
         """Show the page."""
-        headers = {"content-security-policy": CONTENT_SECURITY_POLICY}
+        headers = {"content-security-policy": CONTENT_SECURITY_POLICY, "x-content-type-options": "nosniff"}
+        if self._api_url.startswith("https://"):  # over plain HTTP browsers take no notice of it
+            headers["strict-transport-security"] = STRICT_TRANSPORT_SECURITY
         return Response(self._page(self._api_url), media_type="text/html", headers=headers)
 
 

@@ -18,6 +18,10 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = "application/json"
 
+CONTENT_TYPE = (b"content-type", JSON.encode())
+SAFE_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""On every JSON answer: keys, replies and balances are kept in no cache, and no browser takes them for a page."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -83,8 +87,9 @@ async def send_json(send: Send, status: int, body: Struct, headers: Sequence[tup
             "type": "http.response.start",
             "status": status,
             "headers": [
-                (b"content-type", JSON.encode()),
+                CONTENT_TYPE,
                 (b"content-length", str(len(payload)).encode()),
+                *SAFE_HEADERS,
                 *headers,
             ],
         }
@@ -94,11 +99,18 @@ async def send_json(send: Send, status: int, body: Struct, headers: Sequence[tup
 
 def json_response(body: Struct, status: int = HTTPStatus.OK) -> Response:
     """Make an answer that is no refusal."""
-    return Response(_encode(body), status, media_type=JSON)
+    return safe_response(_encode(body), status)
 
 
 def refusal_response(refusal: AnyRefusal) -> Response:
     """Make the answer to a refused request."""
-    response = Response(_encode(error_body(refusal)), refusal.kind.status, media_type=JSON)
+    response = safe_response(_encode(error_body(refusal)), refusal.kind.status)
     response.raw_headers.extend(error_headers(refusal))
+    return response
+
+
+def safe_response(payload: bytes, status: int = HTTPStatus.OK) -> Response:
+    """Make a JSON answer of its bytes."""
+    response = Response(payload, status, media_type=JSON)
+    response.raw_headers.extend(SAFE_HEADERS)
     return response

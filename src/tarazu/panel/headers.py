@@ -3,6 +3,7 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tarazu.api.documents import STRICT_TRANSPORT_SECURITY
 from tarazu.service.forwarding import Forwarding
 
 CONTENT_SECURITY_POLICY = (
@@ -22,8 +23,6 @@ HEADERS = {
 }
 
 
-STRICT_TRANSPORT_SECURITY = "max-age=31536000"
-"""For a year a browser that was here over HTTPS comes over HTTPS alone."""
 ORIGIN = "tarazu.origin"
 """Where a request's scope keeps its origin."""
 
