@@ -138,7 +138,10 @@ NOTES = {
         remedy="Send `Content-Type: application/json` and no Content-Encoding.",
     ),
     Error.IDEMPOTENCY_MISMATCH: ErrorNote(
-        cause="The account has sent this Idempotency-Key with another body within 24 hours.",
+        cause=(
+            "The account has sent this Idempotency-Key with another body within 24 hours, or the reply to it is not "
+            "kept any more."
+        ),
         remedy="Send another key with another request, and the same body with the same key.",
     ),
     Error.HEADERS_TOO_LARGE: ErrorNote(
