@@ -274,4 +274,4 @@ def test_the_real_service_says_that_it_is_ready_and_stops_when_told(tarazu: Comm
         process.wait()
         process.stdout.close()
     assert (second.returncode, second.stdout) == (1, "")
-    assert second.stderr.startswith(f"tarazu: Cannot listen on 127.0.0.1:{ready[1]}: Address already in use.")
+    assert f"\ntarazu: Cannot listen on 127.0.0.1:{ready[1]}: Address already in use." in f"\n{second.stderr}"

@@ -58,10 +58,9 @@ def serve(
 
     configuration = read_configuration(config, needs_secrets=True)
     server = _overridden(configuration.server, host=host, port=port, workers=workers)
-    with (
-        logs_written(configuration.logs),
-        books_errors(configuration),
-    ):  # books that cannot be used are told of before anything starts
+    # Books that cannot be used are told of before anything starts.
+    with books_errors(configuration), logs_written(configuration.logs) as lines:
+        lines.start()
         make_books(configuration.database_url)
 
     def greet(serving: "ServerSettings") -> None:

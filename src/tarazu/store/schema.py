@@ -162,7 +162,6 @@ idempotency_keys = Table(
         "reply_from",
         "reply_bytes",
         sqlite_where=text("reply_from IS NOT NULL"),
-        postgresql_where=text("reply_from IS NOT NULL"),
     ),
 )
 """The requests that were sent with a key, for 24 hours: without a reply while held, with it once charged.
