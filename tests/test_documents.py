@@ -29,14 +29,19 @@ from tarazu.panel import forms
 from tarazu.service import (
     back_office,
     books,
-    broadcast,
     completion,
+    control,
     crowds,
+    link,
     listening,
     passwords,
     people_acts,
+    pulse,
+    readiness,
     serving,
+    stopping,
     upkeep,
+    workers,
 )
 from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 from tarazu.service.configuration import load
@@ -186,6 +191,7 @@ def test_every_environment_variable_is_described() -> None:
     assert [name for name in sorted(read | ENVIRONMENT | set(ENVIRONMENT_PREFIXES)) if f"`{name}`" not in TEXT] == []
 
 
+NUMBERS = {2: "two", 3: "three", 10: "ten"}
 FIGURES = {
     "books": (
         f"at most {ledger.BATCH_MAX} operations",
@@ -233,6 +239,13 @@ FIGURES = {
         f"| a restore that waits to write | {restore.LOCK_TIMEOUT_S} s |",
         f"once a long reader has ended | {sqlite.LOG_BYTES_KEPT_MAX // MIB} MiB |",
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
+        f"| {stopping.TELL_S:g} s; {stopping.EMPTY_TIMEOUT_S:g} s | the stop goes on |",
+        f"| {workers.STUCK_TURNS * workers.TURN_S:g} s; {link.LOAD_TIMEOUT_S:g} s | it is killed and replaced |",
+        f"| their number + {workers.DEATHS_MORE} within {workers.DEATHS_WITHIN_S:g} s |",
+        f"| a new setup in all workers | {workers.PUBLISH_TIMEOUT_S:g} s |",
+        f"| {control.ASK_TIMEOUT_S:g} s; {control.ASK_BYTES_MAX // 1024} KiB | the connection is closed |",
+        f"| {readiness.LOOK_TIMEOUT_S:g} s each, every {readiness.FRESH_S:g} s at most |",
+        f"| {local.SILENT_PROBES} times {local.PROBE_TIMEOUT_S:g} s | it is killed and started again |",
         (
             f"| {forms.FORM_BYTES_MAX // 1024} KiB; {forms.LARGE_FORM_BYTES_MAX // MIB} MiB; "
             f"{forms.BUFFERED_BYTES_MAX // MIB} MiB, {forms.FORM_TIMEOUT_S:g} s |"
@@ -254,7 +267,15 @@ FIGURES = {
     ),
     "processes": (
         f"(at least {serving.HEADERS_TIMEOUT_S} s) + {serving.GRACE_S} s",
-        f"longer than {broadcast.ANSWER_TIMEOUT_S:g} s",
+        f"After {NUMBERS[workers.STUCK_TURNS]} turns of the parent, a second each,",
+        f"an order for {NUMBERS[workers.STUCK_TURNS]} turns",
+        f"for longer than {link.LOAD_TIMEOUT_S:g} s stands still",
+        f"less than {workers.YOUNG_S:g} s after their start",
+        f"more than {NUMBERS[workers.DEATHS_MORE]} deaths beyond the number of workers within",
+        f"For {pulse.DOUBT_S:g} s after its loop",
+        f"a request waits for {pulse.SETTLE_S:g} s",
+        f"for {stopping.TELL_S:g} s at most",
+        f"every {local.PROBE_PAUSE_S:g} s, {NUMBERS[local.SILENT_PROBES]} times in a row for",
         f"started again after {local.PAUSE_MIN_S:g} s,",
         f"pauses of up to {local.PAUSE_MAX_S:g} s, and a request waits up to {local_backend.START_WAIT_S:g} s for it",
         f"up to {local_server.CONTEXT_TOKENS_MAX:,} tokens",

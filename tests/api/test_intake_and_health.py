@@ -14,6 +14,8 @@ from tests.support.rows import rows
 from tests.support.service import MODELS, USAGE, Customer, RunningService
 from tests.support.windows import NONE_TAKEN, places
 
+ASKERS = 5
+
 pytestmark = pytest.mark.both_stores
 
 
@@ -85,6 +87,25 @@ def test_health_needs_no_key_and_tells_nothing(service: RunningService) -> None:
     assert "x-request-id" in answer.headers
 
 
+@rows("decisions.added_by_this_project.14")
+def test_life_and_readiness_need_no_key_and_tell_nothing(service: RunningService) -> None:
+    """While all is well: that the process turns, and that nothing keeps it from serving."""
+    assert (service.get("/livez").status, service.get("/livez").json) == (200, {"status": "ok"})
+    assert (service.get("/readyz").status, service.get("/readyz").json) == (200, {"status": "ok", "problems": []})
+
+
+@rows("decisions.added_by_this_project.14")
+def test_it_is_not_ready_while_the_books_take_no_write(service: RunningService) -> None:
+    """To be asked takes no lock, so life and health are as ever; and it is ready again as soon as they are."""
+    with books_being_written(service):
+        answers = at_once([partial(service.get, "/readyz")] * ASKERS)
+        assert {answer.status for answer in answers} == {503}
+        [problem] = answers[0].json["problems"]
+        assert problem.startswith("The books ")
+        assert [service.get(path).status for path in ("/livez", "/health")] == [200, 200]
+    wait_until(lambda: service.get("/readyz").status == 200)
+
+
 def _revoked(service: RunningService, customer: Customer) -> Customer:
     other = service.another_key(customer)
     service.provisioning.revoke_key(other.key_id)
@@ -146,6 +167,9 @@ def test_while_the_disk_takes_nothing_nothing_is_served(service: RunningService,
     with no_room_on_disk(worker):
         for _ in range(3):
             assert_refused(service.chat(customer), 503, "system_stopped", counted=False)
+        wait_until(lambda: service.get("/readyz").status == 503)
+        assert service.get("/health").status == 200
+    wait_until(lambda: service.get("/readyz").status == 200)
     assert backend.received == []
     assert service.chat(customer).status == 200
     assert credits_left(service, customer) == (2, 0)

@@ -19,6 +19,7 @@ from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import children, has_ended, is_named, workers
+from tests.support.rows import rows
 from tests.support.service import CHAT, PATIENT, Customer, RunningService, checked, events
 from tests.support.stores import Store
 
@@ -133,6 +134,7 @@ def _asked(service: RunningService, customer: Customer) -> Any:
     return _Status(ask(service, customer, LEAVES_AFTER_S + PAUSE_S) or 0)
 
 
+@rows("decisions.added_by_this_project.15")
 def test_after_a_pause_no_caller_who_left_is_charged(service: RunningService, backend: ScriptedBackend) -> None:
     """Some were with the backend when the workers stood still, others asked then: nobody waited for the answer."""
     customer = service.customer()

@@ -100,6 +100,26 @@ def ends(process_id: int) -> Callable[[], bool]:
     return has_ended
 
 
+@linux_only
+def test_a_process_that_stands_still_is_killed_and_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and the address stays: the next question is answered by the new process."""
+    monkeypatch.setattr(local, "PROBE_PAUSE_S", 0.1)
+    monkeypatch.setattr(local, "PROBE_TIMEOUT_S", 1.0)
+    models = LocalModels([None])
+    [model] = models
+    with contextlib.closing(contextlib.ExitStack()) as stack, structlog.testing.capture_logs() as logs:
+        stack.callback(models.stop)
+        models.start()
+        models.wait_ready(PATIENCE_S)
+        assert model.process_id is not None
+        hung, has_ended = model.process_id, ends(model.process_id)
+        os.kill(hung, signal.SIGSTOP)
+        assert has_ended()
+        [reply] = replies(model.address, asked(QUESTION))
+        assert "Paris" in reply.text
+    assert [line["process"] for line in logs if line["event"] == "local_model_hangs"] == [hung]
+
+
 def test_names_paris_every_time(models: LocalModels) -> None:
     """Twenty answers, four at once, with and without a caller's system message, all name Paris."""
     address = models.addresses[None]

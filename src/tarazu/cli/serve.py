@@ -41,10 +41,10 @@ def serve(
 ) -> int:
     """Serve the API until Ctrl-C or SIGTERM.
 
-    Options win over the configuration. SIGHUP puts a changed configuration in
-    force without a stop. Without a configuration it is a demo: a small language
-    model that is built in, and, at the first start, an account whose API key is
-    shown once, on a terminal alone.
+    Options win over the configuration. `tarazu reload` puts a changed
+    configuration in force without a stop, and so does SIGHUP. Without a
+    configuration it is a demo: a small language model that is built in, and, at
+    the first start, an account whose API key is shown once, on a terminal alone.
 
     For example:
 

@@ -6,9 +6,10 @@ from tarazu.backends.http_client import HttpClient
 from tarazu.backends.http_connection import HttpError
 from tarazu.backends.local import LocalAddress
 from tarazu.backends.local_server import HEALTH_PATH
+from tarazu.service.identifiers import new_process_id
 from tarazu.service.pools import LocalAddresses
 from tarazu.store.availability import BooksUnavailableError
-from tarazu.store.intake import rewrite_intake
+from tarazu.store.backend_rests import try_write
 from tarazu.store.ledger import Ledger
 
 LOOK_TIMEOUT_S = 3.0
@@ -26,6 +27,7 @@ class ReadinessCheck:
         self.local_models: LocalAddresses = {}
         self._ledger = ledger
         self._http = http
+        self._trial = new_process_id()
         self._looking: asyncio.Task[tuple[str, ...]] | None = None
         self._fresh_until_s = 0.0
 
@@ -49,7 +51,7 @@ class ReadinessCheck:
     async def _try_books(self) -> str | None:
         try:
             async with asyncio.timeout(LOOK_TIMEOUT_S):
-                await self._ledger.work(lambda connection, _now_ms: rewrite_intake(connection))
+                await self._ledger.work(lambda connection, _now_ms: try_write(connection, self._trial))
         except TimeoutError:
             return f"The books have not taken a write in {LOOK_TIMEOUT_S:g} s."
         except BooksUnavailableError:

@@ -1,6 +1,7 @@
 """The backends that rest, a row for each process that leaves one alone. They decide nothing: operators look at them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import Connection, delete, insert, select, tuple_
@@ -34,7 +35,7 @@ class BackendRest(Struct, frozen=True, kw_only=True):
 def write_rests(connection: Connection, process_id: str, rests: Sequence[BackendRest], now_ms: int) -> None:
     """Let these be all rests of a process, the first RESTS_MAX of them; take away what dead ones have left."""
     connection.execute(delete(backend_rests).where(backend_rests.c.process_id == process_id))
-    rows = [{name: getattr(rest, name) for name in BackendRest.__struct_fields__} for rest in rests[:RESTS_MAX]]
+    rows = [_row(rest) for rest in rests[:RESTS_MAX]]
     if rows:
         connection.execute(insert(backend_rests), rows)
     # Rows that another process is taking away in this moment are left to it, so that nobody waits.
@@ -47,6 +48,16 @@ def write_rests(connection: Connection, process_id: str, rests: Sequence[Backend
     connection.execute(delete(backend_rests).where(tuple_(*_KEY).in_(old)))
 
 
+def try_write(connection: Connection, process_id: str) -> None:
+    """Write something that leaves nothing, and that no other process waits for, to see that the books take a write.
+
+    To set a row to what it is would not do: SQLite writes no page that stays the same.
+    """
+    over = BackendRest(process_id=process_id, backend="", model_id="", state="busy", fault="", since_ms=0, until_ms=0)
+    connection.execute(insert(backend_rests), _row(over))
+    connection.execute(delete(backend_rests).where(backend_rests.c.process_id == process_id))
+
+
 def read_rests(connection: Connection, now_ms: int) -> list[BackendRest]:
     """Read the rests that are not over, by process and backend."""
     found = connection.execute(
@@ -55,3 +66,7 @@ def read_rests(connection: Connection, now_ms: int) -> list[BackendRest]:
         .order_by(*_KEY)
     )
     return [BackendRest(**row) for row in found.mappings()]
+
+
+def _row(rest: BackendRest) -> dict[str, Any]:
+    return {name: getattr(rest, name) for name in BackendRest.__struct_fields__}

@@ -26,8 +26,3 @@ def read_intake(connection: Connection) -> Intake:
 def write_intake(connection: Connection, switch: Intake) -> None:
     """Set the switch; it holds from the next request on, in every process."""
     connection.execute(update(intake).values(stopped=int(switch.stopped), retry_after_s=switch.retry_after_s))
-
-
-def rewrite_intake(connection: Connection) -> None:
-    """Write the switch as it is, which shows that the books take a write."""
-    connection.execute(update(intake).values(stopped=intake.c.stopped))
