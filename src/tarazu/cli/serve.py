@@ -44,7 +44,8 @@ def serve(
     Options win over the configuration. `tarazu reload` puts a changed
     configuration in force without a stop, and so does SIGHUP. Without a
     configuration it is a demo: a small language model that is built in, and, at
-    the first start, an account whose API key is shown once, on a terminal alone.
+    the first start, an account whose API key is shown once: on a terminal, or
+    where it listens to this machine alone.
 
     For example:
 
@@ -94,12 +95,12 @@ def _overridden(
 
 
 def _greet(configuration: "Configuration", server: "ServerSettings", config: Path | None) -> None:
-    """Say how to use the service; on the demo's first start, make its account, and for a terminal its key."""
+    """Say how to use the service; on the demo's first start, make its account and its key."""
     from tarazu.cli.greeting import greeting
 
     base_url = server.base_url.rstrip("/")
     if configuration.path is None:
-        _greet_demo(configuration, base_url)
+        _greet_demo(configuration, server.host, base_url)
         return
     with open_provisioning(configuration) as provisioning:
         has_accounts = provisioning.has_accounts()
@@ -115,16 +116,18 @@ def _greet(configuration: "Configuration", server: "ServerSettings", config: Pat
     say(greeting(base_url, f"{listening}{advice}"))
 
 
-def _greet_demo(configuration: "Configuration", base_url: str) -> None:
+def _greet_demo(configuration: "Configuration", host: str, base_url: str) -> None:
     from tarazu.cli.greeting import demo_greeting, greeting
+    from tarazu.service.forwarding import is_loopback
 
     with open_provisioning(configuration) as provisioning:
         is_first = not provisioning.has_accounts()
         if is_first:
             provisioning.create_account(name=DEMO_NAME, plan=DEMO_PLAN)
         account = next((each for each in provisioning.accounts() if each.name == DEMO_NAME), None)
-        # What is printed elsewhere than to a terminal is kept, as in a log, where a key must not be.
-        is_shown = is_first and _is_watched()
+        # What is printed elsewhere than to a terminal may end in a log. A key that opens the service to other machines
+        # must not stand there.
+        is_shown = is_first and (_is_watched() or is_loopback(host))
         key = provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_shown and account else None
     create_key = command_line(f"key create {account.id if account else 'ACCOUNT'} --name NAME")
     if key is None:
