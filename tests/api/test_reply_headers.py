@@ -150,6 +150,7 @@ def test_the_figures_of_the_limit(service: RunningService) -> None:
     assert made[2].headers["retry-after"] == made[2].headers["x-ratelimit-reset"]
 
 
+@rows("decisions.added_by_this_project.20")
 def test_no_answer_of_the_api_is_kept_or_taken_for_a_page(
     service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
