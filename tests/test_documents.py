@@ -25,6 +25,7 @@ from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.bounds import Bounds
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
+from tarazu.domain.sessions import CONFIRMED_MS
 from tarazu.panel import forms
 from tarazu.service import (
     back_office,
@@ -47,7 +48,20 @@ from tarazu.service.checks import HISTORY_LENGTH, HISTORY_LENGTH_MAX
 from tarazu.service.configuration import load
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, ADMIN_PATH, API_PATH, PANEL_PATH
 from tarazu.service.configuration.schema import SECTIONS, BackendSection
-from tarazu.store import audit, backend_rests, ended, idempotency, ledger, postgresql, restore, sessions, sqlite, sums
+from tarazu.store import (
+    audit,
+    backend_rests,
+    devices,
+    ended,
+    idempotency,
+    ledger,
+    pending_sign_ins,
+    postgresql,
+    restore,
+    sessions,
+    sqlite,
+    sums,
+)
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 from tests.support.routes import all_places
@@ -222,11 +236,17 @@ FIGURES = {
             f"{content_type.CONTENT_TYPE_BYTES_MAX} bytes |"
         ),
         f"| {prompt.MESSAGES_MAX}; {prompt.ITEMS_MAX:,}; {prompt.STOP_CHARACTERS_MAX} characters |",
-        f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} |",
-        f"| wrong passwords | {attempts.BY_EMAIL_AND_ADDRESS.failures_max} by email and address,",
+        f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} in each of",
+        f"| wrong passwords of strangers | {attempts.BY_EMAIL_AND_ADDRESS.failures_max} by email and address,",
         f"{attempts.BY_ADDRESS.failures_max} by address in {attempts.BY_ADDRESS.window_ms // MINUTE_MS} minutes;",
         f"{attempts.BY_EMAIL.failures_max} by email in an hour |",
-        f"| sessions of one person | {sessions.SESSIONS_MAX} |",
+        (
+            f"| {sessions.SESSIONS_MAX}; {devices.DEVICES_MAX}; {pending_sign_ins.PENDING_MAX}, "
+            f"for {pending_sign_ins.PENDING_MS // MINUTE_MS} minutes |"
+        ),
+        f"| {attempts.BY_DEVICE.failures_max} in {attempts.BY_DEVICE.window_ms // MINUTE_MS} minutes | one more a",
+        f"| {attempts.BY_CODE.failures_max} in a day by person, or by known browser | one more an hour |",
+        f"| a password that was given again | {CONFIRMED_MS // MINUTE_MS} minutes in its session |",
         f"is no trusted proxy | {listening.CONNECTIONS_MAX:,}; `connections_per_address` |",
         f"the newest are cut off within {crowds.LOOK_S:g} s |",
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
@@ -253,7 +273,17 @@ FIGURES = {
     ),
     "libraries": (f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",),
     "pages": (
-        f"with {passwords.WAITING_MAX} in line",
+        f"Each holds {passwords.WAITING_MAX}, and they are served in turn",
+        f"in the books for {devices.DEVICE_DAYS} days after the",
+        (
+            f"{attempts.BY_DEVICE.failures_max} wrong passwords in {attempts.BY_DEVICE.window_ms // MINUTE_MS} minutes, "
+            "then one a minute"
+        ),
+        (
+            f"by email and address ({attempts.BY_EMAIL_AND_ADDRESS.failures_max} in "
+            f"{attempts.BY_EMAIL_AND_ADDRESS.window_ms // MINUTE_MS} minutes, then one in "
+            f"{attempts.BY_EMAIL_AND_ADDRESS.pace_ms // MINUTE_MS} minutes)"
+        ),
         f"{passwords.LENGTH_MIN} to {passwords.LENGTH_MAX} characters",
         f"valid for {people_acts.INVITATION_DAYS} days",
         f"every {upkeep.ENDED_INTERVAL_S // 60} minutes, at most {ended.ENDED_MAX:,} rows",

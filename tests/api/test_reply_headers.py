@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tarazu.service.books import make_books
 from tarazu.service.identifiers import completion_id_of
 from tarazu.store.request_history import find_request
 from tests.support.attempts import CHECKS, WINDOWS_CHECK, Check, attempt
@@ -156,7 +155,6 @@ def test_no_answer_of_the_api_is_kept_or_taken_for_a_page(
 ) -> None:
     """Each route of both APIs and of health, each method, with a key and without: refusals and answers alike."""
     monkeypatch.chdir(tmp_path)
-    make_books("sqlite:///tarazu.db")
     places = [place for place in all_places() if place.path.startswith(("/api/", "/health", "/livez", "/readyz"))]
     assert len(places) >= 20
     bearer = service.customer().bearer

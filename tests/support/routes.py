@@ -14,6 +14,7 @@ from tarazu.application import make_application
 from tarazu.backends.local import LocalAddress
 from tarazu.cli.clock import system_clock
 from tarazu.panel.headers import PageHeaders
+from tarazu.service.books import make_books
 from tarazu.service.configuration import load
 from tarazu.service.pools import LocalAddresses
 from tarazu.service.running import Setup
@@ -40,7 +41,9 @@ async def _all_places() -> list[Place]:
 def routed() -> Starlette:
     """Make an application on the demo catalogue, and answer with what has its routes; call it in an event loop."""
     addresses: LocalAddresses = {None: LocalAddress("http://127.0.0.1:9/v1", "k")}
-    application = make_application(Setup(load(environ={}), system_clock, addresses))
+    configuration = load(environ={})
+    make_books(configuration.database_url)
+    application = make_application(Setup(configuration, system_clock, addresses))
     assert isinstance(application, RequestIds)
     heads = application._app
     assert isinstance(heads, Heads)
