@@ -7,6 +7,7 @@ import signal
 import statistics
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,10 @@ def test_the_lines_of_a_request_carry_its_id(service: RunningService, backend: S
     """So what a caller was answered with leads to what went wrong."""
     customer = service.customer()
     backend.behaviour = answers(b"{}", 500)
+    since = len(service.log.read_text())
     answer = service.chat(customer, model="test/two")
-    found = [
-        line for line in service.logged("backend_failed") if line.get("request_id") == answer.headers["x-request-id"]
-    ]
+    found = service.logged("backend_failed", since=since, least=3)
+    assert {line["request_id"] for line in found} == {answer.headers["x-request-id"]}
     assert [line["tries"] for line in found] == [1, 2, 3]
     assert {(line["account_id"], line["model"], line["detail"]) for line in found} == {
         (customer.account_id, "test/two", "500")
@@ -222,6 +223,26 @@ def test_a_reader_that_never_reads_slows_nobody(tmp_path: Path, module_backend: 
         os.close(reader)
     assert len(held) > 32_768
     assert len([json.loads(line) for line in held.splitlines()]) < NOT_READ
+
+
+def test_a_full_pipe_keeps_no_service_from_starting_and_stopping(
+    tmp_path: Path, module_backend: ScriptedBackend
+) -> None:
+    """Not one of its lines can be written."""
+    service = RunningService(tmp_path, module_backend.url)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4_096))
+    os.set_blocking(writer, True)
+    try:
+        service.start(writer)
+        assert service.chat(service.customer()).status == 200
+        assert service.stop() == 0
+    finally:
+        os.close(writer)
+        os.close(reader)
 
 
 def timed(service: RunningService, customer: Customer) -> float:

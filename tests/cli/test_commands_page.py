@@ -11,7 +11,7 @@ from tests.cli.commands_page import WIDTH, command_paths, commands_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS = {
-    "": ["audit", "chat", "check", "drain", "openapi", "reload", "serve"],
+    "": ["audit", "chat", "check", "drain", "openapi", "reload", "request", "serve"],
     "account": ["create", "invite", "list", "set", "show", "sign-out"],
     "admin": ["trail"],
     "admin operator": ["create", "invite", "list", "set"],

@@ -210,7 +210,7 @@ def test_a_conversation_is_served_and_paid_like_any_request(
     assert "answered" in found
     assert "How many?" not in visitor.get("/panel/history").text
     by_answer = request_id_of(turns[-1]["request_id"])
-    assert visitor.get(f"/panel/history?id={by_answer}").text == found.replace(turns[-1]["request_id"], by_answer, 1)
+    assert visitor.get(f"/panel/history?id={by_answer}").text == found
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.support.messages import TRANSLATED, catalogue_file, extracted, transl
 
 MESSAGES = extracted()
 NAMED = re.compile(r"%\((\w+)\)s")
-KEPT_AS_THEY_ARE = ("TARAZU_API_KEY", "API", "CSV", "JSON", "chatcmpl_", "ada@example.com", "2026-02")
+KEPT_AS_THEY_ARE = ("TARAZU_API_KEY", "API", "CSV", "JSON", "chatcmpl_", "req_", "ada@example.com", "2026-02")
 
 
 @pytest.fixture(params=TRANSLATED)

@@ -60,8 +60,7 @@ def serve(
     configuration = read_configuration(config, needs_secrets=True)
     server = _overridden(configuration.server, host=host, port=port, workers=workers)
     # Books that cannot be used are told of before anything starts.
-    with books_errors(configuration), logs_written(configuration.logs) as lines:
-        lines.start()
+    with books_errors(configuration), logs_written(configuration.logs):
         make_books(configuration.database_url)
 
     def greet(serving: "ServerSettings") -> None:
