@@ -37,13 +37,14 @@ BATCH_CALLS_MAX = 145
 EMPTY_BATCH_CALLS_MAX = 360
 """Beside those of its requests: of a transaction and its dozen statements."""
 REQUESTS = 20
+MODEL = "small"
+BODY = conversation(MODEL)
 HEADERS = [
     (b"host", b"test"),
     (b"authorization", f"Bearer {key_text()}".encode()),
     (b"content-type", b"application/json"),
+    (b"content-length", str(len(BODY)).encode()),
 ]
-MODEL = "small"
-BODY = conversation(MODEL)
 
 
 @pytest.fixture

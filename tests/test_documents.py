@@ -219,7 +219,11 @@ FIGURES = {
     ),
     "bounds": (
         f"| {serving.HEADERS_TIMEOUT_S} s each |",
-        f"| {body.BODY_BYTES_MAX // MIB} MiB; {body.BUFFERED_BYTES_MAX // MIB} MiB |",
+        (
+            f"| {body.BODY_BYTES_MAX // MIB} MiB; {body.BUFFERED_BYTES_MAX // MIB} MiB; "
+            f"{body.ACCOUNT_BYTES_MAX // MIB} MiB |"
+        ),
+        f"| {body.SMALL_BYTES_MAX // 1024} KiB, {body.EARLY_S:g} s; {body.UNKNOWN_BYTES_MAX // MIB} MiB |",
         f"| a connection to a backend | {http_route.CONNECT_TIMEOUT_S} s |",
         f"| {http_client.REPLY_BYTES_MAX // MIB} MiB, the model's `timeout_s` |",
         f"| {pool.AGAIN_TRIES_MAX}, or the number of backends up to {pool.TRIES_MAX} |",

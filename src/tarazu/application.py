@@ -58,8 +58,8 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
     base_url = setup.configuration.server.base_url
     documents = DocumentEndpoints(base_url + API_PATH, document_json, html)
     admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
-    bodies = BodyReader()
     refused_keys = RefusedKeys(service.forwarding)
+    bodies = BodyReader(service.completions.account_of)
     chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys)
     health = HealthEndpoints(service.ledger, service.readiness)
     desk = Desk(service.back_office, service.auditor, service.forwarding, base_url)
@@ -89,7 +89,7 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
             Mount(HOLDERS.path, holder_pages(service, base_url)),
             ExactRoute(OPERATORS.path, _to_first_page),
             Mount(OPERATORS.path, operator_pages(service, base_url)),
-            *admin_routes(ADMIN_API_PATH, desk, bodies),
+            *admin_routes(ADMIN_API_PATH, desk, BodyReader()),
             ExactRoute(f"{ADMIN_API_PATH}/openapi.json", admin_documents.contract),
             ExactRoute("/docs/admin", admin_documents.page),
         ],

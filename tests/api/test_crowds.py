@@ -12,6 +12,7 @@ from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.missing import cannot_try
 from tests.support.processes import open_files, workers
+from tests.support.rows import rows
 from tests.support.service import Customer, RunningService, checked
 from tests.support.stores import Store
 
@@ -53,9 +54,13 @@ def asked_s(service: RunningService, customer: Customer) -> float:
     return time.monotonic() - begin_s
 
 
+@rows("decisions.added_by_this_project.11", "decisions.added_by_this_project.12")
 @pytest.mark.usefixtures("many_files")
 def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningService) -> None:
-    """8,200 connections of one address: a caller from another one is served soon, before, while and after."""
+    """8,200 connections of one address: a caller from another one is served soon before, while and after.
+
+    What the address has beyond its bound is cut off at once, and the rest when its answers have not moved for 30 s.
+    """
     customer = service.customer()
     [worker] = workers(service)
     before = open_files(worker)
@@ -73,7 +78,7 @@ def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningServ
         wait_until(lambda: open_files(worker) <= before + OF_ADDRESS + 10)
         took_s += [asked_s(service, customer) for _ in range(20)]
         assert open_files(worker) > before + OF_ADDRESS / 2
-    wait_until(lambda: open_files(worker) <= before + 10)
+        wait_until(lambda: open_files(worker) <= before + 10)
     took_s.append(asked_s(service, customer))
     assert max(took_s) < SOON_S, sorted(took_s)[-5:]
     assert '"connections_cut"' in service.log.read_text()

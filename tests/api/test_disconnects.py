@@ -45,14 +45,18 @@ def _reset(wire: Wire) -> None:
     wire.socket.close()
 
 
-WAYS_TO_LEAVE: dict[str, Callable[[Wire], None]] = {"closes": _close, "resets": _reset}
+def _half_close(wire: Wire) -> None:
+    wire.socket.shutdown(socket.SHUT_WR)
+
+
+WAYS_TO_LEAVE: dict[str, Callable[[Wire], None]] = {"closes": _close, "resets": _reset, "half-closes": _half_close}
 
 
 def _ask(wire: Wire, customer: Customer) -> None:
     wire.send(chat_head(customer, f"Content-Length: {len(BODY)}") + BODY)
 
 
-@rows("decisions.reply.4")
+@rows("decisions.reply.4", "decisions.added_by_this_project.13")
 @pytest.mark.parametrize("way", WAYS_TO_LEAVE)
 @pytest.mark.parametrize("behaviour", [stalls, stalls_in_body], ids=["before the head", "in the body"])
 def test_a_client_that_leaves_while_the_backend_works_pays_nothing(

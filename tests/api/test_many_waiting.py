@@ -54,7 +54,7 @@ model = "m"
 @pytest.fixture
 def service(backend: ScriptedBackend, tmp_path: Path) -> Iterator[RunningService]:
     """A service whose process carries more than wait here; the memory of each test is its own."""
-    server = f"max_in_flight = {WAITING + 500}"
+    server = f"max_in_flight = {WAITING + 500}\nmax_in_flight_per_account = {WAITING + 500}"
     with checked(RunningService(tmp_path, backend.url, catalogue=CATALOGUE, server=server)) as running:
         yield running
 

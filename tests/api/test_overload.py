@@ -36,7 +36,7 @@ def service(
 ) -> Iterator[RunningService]:
     """A service that carries four completions at once; at the end its books must balance."""
     folder = tmp_path_factory.mktemp("service")
-    server = f"max_in_flight = {MAX_IN_FLIGHT}"
+    server = f"max_in_flight = {MAX_IN_FLIGHT}\nmax_in_flight_per_account = {MAX_IN_FLIGHT}"
     url = store.new_books(folder)
     with checked(RunningService(folder, module_backend.url, server=server, database_url=url)) as running:
         yield running
@@ -153,11 +153,13 @@ def test_bodies_take_no_more_memory_together_than_their_bound(
 ) -> None:
     """140 bodies of almost a megabyte that stay half-sent: the last are refused, and all is well when they are gone."""
     customer = service.customer("three")
+    others = [service.customer("three") for _ in range(5)]
     [worker] = workers(service)
     with ExitStack() as stack:
         wires = [stack.enter_context(Wire(service.port)) for _ in range(BODIES)]
-        for wire in wires:
-            wire.send(chat_head(customer, f"Content-Length: {len(BODY_PART) + 1}") + BODY_PART)
+        for place, wire in enumerate(wires):
+            head = chat_head(others[place % len(others)], f"Content-Length: {len(BODY_PART) + 1}")
+            wire.send(head + BODY_PART)
         wait_until(lambda: select.select([wire.socket for wire in wires], [], [], 0)[0] != [])
         refused = [wire for wire in wires if select.select([wire.socket], [], [], 0)[0]]
         assert 0 < len(refused) < BODIES / 2

@@ -400,7 +400,9 @@ def test_a_malformed_request_keeps_no_slot(
 ) -> None:
     """Broken and abandoned ones leave room for two in each process that has it; a third is told to come back."""
     with (
-        four_processes(clock, store, tmp_path, backend.url, server="max_in_flight = 2") as four,
+        four_processes(
+            clock, store, tmp_path, backend.url, server="max_in_flight = 2\nmax_in_flight_per_account = 2"
+        ) as four,
         four.lines(6) as lines,
     ):
         customer = four.first.customer()

@@ -22,6 +22,7 @@ PROCESSES_ENOUGH = 3
 WAITING = (
     "tests/api/test_intake_and_health.py",
     "tests/api/test_slow_clients.py",
+    "tests/api/test_crowds.py",
     "tests/crashes/test_cut_connections.py",
     "tests/api/test_serving.py",
     "tests/api/admin/test_running.py",

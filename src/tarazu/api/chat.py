@@ -19,6 +19,8 @@ from tarazu.domain.prompt import ChatRequest, read_chat_request
 from tarazu.service.completion import Answer, Completion, Completions, busy
 
 REPLAYED = (b"idempotent-replayed", b"true")
+BEFORE_THE_BODY = (Error.INVALID_API_KEY, Error.ACCOUNT_UNAVAILABLE, Error.SYSTEM_STOPPED)
+"""Why a body is not read on: its caller is not let in, or there is no room. Nothing is to be decided any more."""
 BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
 """What is wrong with a body is said before what is wrong with its idempotency key, up to check 11."""
 
@@ -42,7 +44,10 @@ class ChatEndpoint:
         if self._completions.are_full:  # then even to read the body is too much
             await self._send(scope, send, Answer(outcome=busy()), is_early=head.has_body)
             return
-        body = await self._bodies.read(head, receive)
+        body = await self._bodies.read(head, receive, key)
+        if isinstance(body, Refusal) and body.error in BEFORE_THE_BODY:
+            await self._send(send, Answer(outcome=body), is_early=head.has_body)
+            return
         if isinstance(body, Refusal):  # what has not been read of it stays unread
             await self._send(scope, send, await self._completions.complete(key, body), is_early=head.has_body)
             return

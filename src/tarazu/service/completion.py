@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 
 import msgspec
@@ -57,17 +58,29 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Completions:
-    """Serves completions, at most `max_in_flight` at once. `pulse` is that of the event loop."""
+    """Serves completions, at most `max_in_flight` at once, and at most `max_in_flight_per_account` of one account.
+
+    `pulse` is that of the event loop.
+    """
 
     def __init__(
-        self, ledger: Ledger, pools: Mapping[str, Pool], clock: Clock, pulse: Pulse, *, max_in_flight: int
+        self,
+        ledger: Ledger,
+        pools: Mapping[str, Pool],
+        clock: Clock,
+        pulse: Pulse,
+        *,
+        max_in_flight: int,
+        max_in_flight_per_account: int,
     ) -> None:
         self._ledger = ledger
         self._pools = pools
         self._clock = clock
         self.pulse = pulse
         self._max_in_flight = max_in_flight
+        self._max_in_flight_per_account = max_in_flight_per_account
         self._in_flight = 0
+        self._in_flight_of: defaultdict[str, int] = defaultdict(int)
 
     def __repr__(self) -> str:
         return f"<Completions {self._in_flight} of {self._max_in_flight} in flight>"
@@ -76,6 +89,14 @@ class Completions:
     def are_full(self) -> bool:
         """Tell whether the next request would be one too many."""
         return self._in_flight >= self._max_in_flight
+
+    async def account_of(self, key: PresentedKey) -> str | Refusal:
+        """Tell whose key it is, by the account's id, or why it is not let in: rows 4 and 5, from fresh rows."""
+        try:
+            caller = await self._ledger.identify(key)
+        except BooksUnavailableError:
+            return books_unavailable()
+        return caller if isinstance(caller, Refusal) else caller.account.id
 
     async def complete(
         self, key: PresentedKey, request: ChatRequest | Refusal, idempotency: Idempotency | None = None
@@ -104,7 +125,21 @@ class Completions:
         if isinstance(outcome, Replay):
             return Answer(outcome=_stored(outcome.reply), rate_limit=decision.rate_limit, is_replay=True)
         assert isinstance(request, ChatRequest)
-        return Answer(outcome=await self._serve(outcome, request), rate_limit=decision.rate_limit)
+        return Answer(outcome=await self._serve_one_of_few(outcome, request), rate_limit=decision.rate_limit)
+
+    async def _serve_one_of_few(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
+        """Serve it, unless its account has its share of this process already. Only now is it known whose it is."""
+        account_id, of = hold.account_id, self._in_flight_of
+        if of[account_id] >= self._max_in_flight_per_account:
+            self._ledger.release(hold, tries=0)
+            return busy()
+        of[account_id] += 1
+        try:
+            return await self._serve(hold, request)
+        finally:
+            of[account_id] -= 1
+            if not of[account_id]:
+                del of[account_id]
 
     async def _serve(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
         tries = 0

@@ -81,7 +81,12 @@ class Service:
         self.own_access = OwnAccess(self.back_office, prover, self.clock)
         self.operators = configuration.operators
         self.completions = Completions(
-            self.ledger, self.pools, self.clock, self.pulse, max_in_flight=server.max_in_flight
+            self.ledger,
+            self.pools,
+            self.clock,
+            self.pulse,
+            max_in_flight=server.max_in_flight,
+            max_in_flight_per_account=server.in_flight_of_account,
         )
 
     async def start(self) -> None:
