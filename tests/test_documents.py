@@ -295,6 +295,7 @@ FIGURES = {
     ),
     "pools": (
         f"rests for {health.REST_MIN_S:g} s",
+        f"of requests for {pool.BOUNDED_TOKENS_MAX} tokens at most",
         f"up to {health.REST_MAX_S:g} s, less up to a fifth",
         f"{pool.AGAIN_TRIES_MAX} tries in all, with many backends as many as there are, at most {pool.TRIES_MAX}",
         f"the free ones for {http_route.IDLE_TIMEOUT_S} s",

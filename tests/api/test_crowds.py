@@ -1,20 +1,24 @@
-"""Connections that one address opens and never reads from: the others are served all the while."""
+"""What one address or one account does with connections and time-outs: the others are served all the while."""
 
 import resource
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
-from tests.support.at_once import wait_until
-from tests.support.backend import ScriptedBackend
+from tests.support.answers import credits_left
+from tests.support.at_once import at_once, wait_until
+from tests.support.backend import ScriptedBackend, resets, stalls
+from tests.support.envelopes import assert_domain_error
 from tests.support.missing import cannot_try
-from tests.support.processes import open_files, workers
+from tests.support.processes import no_file_left, open_files, workers
 from tests.support.rows import rows
-from tests.support.service import Customer, RunningService, checked
+from tests.support.service import MODELS, Customer, RunningService, checked
 from tests.support.stores import Store
+from tests.support.wire import Wire, chat_head
 
 CROWD = 8_200
 """More than a worker's places."""
@@ -52,6 +56,45 @@ def asked_s(service: RunningService, customer: Customer) -> float:
     begin_s = time.monotonic()
     assert service.chat(customer).status == 200
     return time.monotonic() - begin_s
+
+
+@rows("decisions.shares_and_time_outs.2")
+def test_running_out_of_open_files_is_no_failure_of_a_backend(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """The answer is 503 with the credits back, the backend stays trusted, and all is well with files again."""
+    customer = service.customer("three")
+    [worker] = workers(service)
+    body = b'{"prompt": "Hello"}'
+    request = chat_head(customer, f"Content-Length: {len(body)}") + body
+    backend.behaviour = resets
+    with Wire(service.port) as wire:
+        wire.send(request)
+        assert_domain_error(wire.answer(), 502, "upstream_error")  # so that no connection to the backend is kept
+        backend.reset()
+        with no_file_left(worker):
+            for _ in range(5):
+                wire.send(request)
+                assert_domain_error(wire.answer(), 503, "system_stopped")
+        assert backend.received == []
+        wire.send(request)
+        assert wire.answer().status == 200
+    assert credits_left(service, customer) == (2, 0)
+    assert '"no_open_file"' in service.log.read_text()
+
+
+@rows("decisions.shares_and_time_outs.3")
+def test_one_callers_time_outs_do_not_make_a_model_unavailable(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """Five requests of one account that run out of time cost the others nothing; one of another account counts."""
+    customer, other = service.customer("large"), service.customer("large")
+    backend.behaviour = stalls
+    answers = at_once([partial(service.chat, customer, model="test/two")] * 5)
+    assert [answer.status for answer in answers] == [502] * 5
+    assert service.get(f"{MODELS}/test/two", other).json["available"] is True
+    assert service.chat(other, model="test/two").status == 502
+    assert service.get(f"{MODELS}/test/two", other).json["available"] is False
 
 
 @rows("decisions.added_by_this_project.11", "decisions.added_by_this_project.12")

@@ -1,6 +1,8 @@
 """A backend's health, as its tries tell it: tripped by failures in a row, trusted again after one trial."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tarazu.backends.health import (
     BUSY_REST_MAX_S,
@@ -44,6 +46,69 @@ def test_failures_in_a_row_trip_a_backend(fault: Fault) -> None:
     assert health.state is HealthState.READY
     fail(health, 1, error=BackendError(fault))
     assert (health.state, health.rests_until_s) == (HealthState.TRIPPED, REST_MIN_S)
+
+
+LATE = BackendError(Fault.TIMEOUT)
+TRIES = st.lists(
+    st.tuples(st.sampled_from([Fault.TIMEOUT, Fault.STATUS, None]), st.sampled_from(["a", "b", None])), max_size=20
+)
+
+
+def test_time_outs_of_one_caller_alone_trip_nothing() -> None:
+    """However many; those of a second caller make all of them count, and so does a success make none."""
+    health = make_health()
+    for _ in range(10 * FAILURES_MAX):
+        health.failed(LATE, 0.0, 0.0, is_trial=False, by="a")
+    assert health.state is HealthState.READY
+    health.succeeded(0.0, is_trial=False)
+    for by in ("b", "b", "c"):
+        assert health.state is HealthState.READY
+        health.failed(LATE, 0.0, 0.0, is_trial=False, by=by)
+    assert health.state is HealthState.TRIPPED
+
+
+def test_a_trial_in_one_callers_hands_tells_nothing() -> None:
+    """The rest is not prolonged by it, and the next request tries again."""
+    health = make_health()
+    fail(health)
+    until_s = health.rests_until_s
+    health.failed(LATE, until_s, until_s + 9.0, is_trial=True, by="a")
+    assert (health.state, health.rests_until_s) == (HealthState.TRIPPED, until_s)
+    health.failed(LATE, until_s, until_s + 9.0, is_trial=True, by="b")
+    assert health.rests_until_s > until_s
+
+
+@given(tries=TRIES)
+def test_only_what_is_not_one_callers_own_doing_counts(tries: list[tuple[Fault | None, str | None]]) -> None:
+    """A backend is tripped exactly when three failures in a row count, time-outs once two callers have had them."""
+    health = make_health()
+    row: list[tuple[Fault, str | None]] = []
+    for fault, by in tries:
+        if fault is None:
+            row.clear()
+            health.succeeded(0.0, is_trial=False)
+            continue
+        row.append((fault, by))
+        health.failed(BackendError(fault), 0.0, 0.0, is_trial=False, by=by)
+        late = {by for fault, by in row if fault is Fault.TIMEOUT and by is not None}
+        counted = [1 for fault, by in row if fault is not Fault.TIMEOUT or by is None or len(late) > 1]
+        is_tripped = health.state is HealthState.TRIPPED
+        is_own = fault is Fault.TIMEOUT and by is not None and len(late) == 1
+        assert is_tripped == (len(counted) >= FAILURES_MAX and not is_own)
+        if is_tripped:
+            break
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault.remedy is Remedy.OURS])
+def test_what_is_our_own_fault_tells_nothing_of_a_backend(fault: Fault) -> None:
+    """Neither that it is down nor that it is well."""
+    health = make_health()
+    fail(health, 10 * FAILURES_MAX, error=BackendError(fault))
+    assert health.state is HealthState.READY
+    fail(health, FAILURES_MAX - 1)
+    fail(health, 1, error=BackendError(fault))
+    fail(health, 1)
+    assert health.state is HealthState.TRIPPED
 
 
 def test_a_success_between_failures_begins_the_count_again() -> None:

@@ -1,6 +1,7 @@
 """The HTTP client for model servers, against a real server: what it sends where, and how its calls end."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from tarazu.backends.http_client import REPLY_BYTES_MAX, HttpClient
 from tarazu.backends.port import BackendError, Fault
 from tests.support.backend import Behaviour, ScriptedBackend, answers, resets, stalls, stalls_in_body
 from tests.support.patience import PATIENCE_S
+from tests.support.processes import no_file_left
 
 ELSEWHERE = "http://model-server.invalid/v1/chat/completions"
 """A name that does not resolve: only a proxy can take a request to it."""
@@ -110,6 +112,20 @@ def test_every_failure_has_its_name(backend: ScriptedBackend) -> None:
         assert _fault(backend.url, timeout_s=0.1) is Fault.TIMEOUT
     backend.behaviour = answers(b"x" * (REPLY_BYTES_MAX + 1))
     assert _fault(backend.url) is Fault.INVALID_REPLY
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["by its address", "by its name"])
+def test_running_out_of_open_files_is_our_own_fault(backend: ScriptedBackend, host: str) -> None:
+    """Whatever it is that could not be opened, a connection or the list of names: the server has done nothing."""
+
+    async def post() -> None:
+        with no_file_left(os.getpid()):
+            await _post(backend.url.replace("127.0.0.1", host))
+
+    with pytest.raises(BackendError) as caught:
+        asyncio.run(post())
+    assert caught.value.fault is Fault.NO_OPEN_FILE
+    assert backend.received == []
 
 
 def test_a_redirection_is_an_answer(backend: ScriptedBackend) -> None:

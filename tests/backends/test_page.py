@@ -20,7 +20,12 @@ from tests.service.test_configuration_docs import load_example
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "backends.md").read_text("utf-8")
 ONE_LINE = PAGE.replace("\n", " ")
-REMEDIES = {Remedy.ELSEWHERE: "another backend is asked", Remedy.WAIT: "rests", Remedy.GIVE_UP: "no other backend"}
+REMEDIES = {
+    Remedy.ELSEWHERE: "another backend is asked",
+    Remedy.WAIT: "rests",
+    Remedy.GIVE_UP: "no other backend",
+    Remedy.OURS: "no backend",
+}
 
 
 def cells(first: str) -> list[str]:

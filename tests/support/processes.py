@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from sqlalchemy import NullPool, create_engine, text
@@ -72,6 +73,20 @@ def has_ended(pid: int) -> bool:
 def open_files(pid: int) -> int:
     """Count the open files of a process, connections among them."""
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+@contextmanager
+def no_file_left(pid: int) -> Iterator[None]:
+    """Let the process open no more files while the block runs; those that are open stay."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    listed = list(Path(f"/proc/{pid}/fd").iterdir())
+    taken = {int(file.name) for file in listed if file.is_symlink()}  # the list itself was open, and is no more
+    lowest_free = next(number for number in count() if number not in taken)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 def clients(pid: int, port: int) -> set[int]:

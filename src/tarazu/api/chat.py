@@ -46,7 +46,7 @@ class ChatEndpoint:
             return
         body = await self._bodies.read(head, receive, key)
         if isinstance(body, Refusal) and body.error in BEFORE_THE_BODY:
-            await self._send(send, Answer(outcome=body), is_early=head.has_body)
+            await self._send(scope, send, Answer(outcome=body), is_early=head.has_body)
             return
         if isinstance(body, Refusal):  # what has not been read of it stays unread
             await self._send(scope, send, await self._completions.complete(key, body), is_early=head.has_body)

@@ -9,6 +9,8 @@ from tarazu.backends.port import BackendError, Fault, Remedy
 
 FAILURES_MAX = 3
 """Failures in a row after which a backend is tripped."""
+LATE_CALLERS_MIN = 2
+"""Of so many callers must requests run out of time, where it is in their hands how long these take, to be failures."""
 REST_MIN_S = 1.0
 REST_MAX_S = 60.0
 """The pause doubles with every trial that fails, from the least to the most."""
@@ -54,6 +56,9 @@ class Health:
         self.rests_until_s = 0.0
         self._jitter = jitter
         self._failures = 0
+        self._late_callers: set[str] = set()
+        self._late_uncounted = 0
+        """So many requests have run out of time since the backend was last well, all of one caller."""
         self._rest_s = REST_MIN_S
         self._changed_at_s = float("-inf")
         self._since_s = float("-inf")
@@ -79,16 +84,22 @@ class Health:
             was_ready = self.state is HealthState.READY
             self.state = HealthState.READY
             self._failures = 0
+            self._late_callers.clear()
+            self._late_uncounted = 0
             self._rest_s = REST_MIN_S
             if not was_ready:
                 self._on_change()
 
-    def failed(self, error: BackendError, began_at_s: float, now_s: float, *, is_trial: bool) -> None:
-        """Take note of a failed try.
+    def failed(
+        self, error: BackendError, began_at_s: float, now_s: float, *, is_trial: bool, by: str | None = None
+    ) -> None:
+        """Take note of a failed try; `by` is the caller in whose hands it was how long it would take, if it was.
 
         What began before the backend was tripped tells nothing new: when one dies, all that it was doing fails. Nor
-        does a second trial beside one that has failed.
+        does a second trial beside one that has failed. Time-outs of one caller alone tell of the caller.
         """
+        if error.fault.remedy is Remedy.OURS:
+            return
         if error.fault.remedy is Remedy.GIVE_UP:
             self.succeeded(began_at_s, is_trial=is_trial)
         elif not self._is_news(began_at_s, is_trial=is_trial):
@@ -96,10 +107,21 @@ class Health:
         elif error.fault.remedy is Remedy.WAIT:
             rest_s = BUSY_REST_S if error.retry_after_s is None else error.retry_after_s
             self._rest(HealthState.BUSY, error.fault, now_s, min(rest_s, BUSY_REST_MAX_S))
-        else:
+        elif error.fault is not Fault.TIMEOUT or by is None or self._are_many_late(by):
             self._failures += 1
             if is_trial or self._failures >= FAILURES_MAX:
                 self._trip(error.fault, now_s)
+
+    def _are_many_late(self, caller: str) -> bool:
+        """Tell whether requests of several callers have run out of time; those of the first count then too."""
+        if len(self._late_callers) < LATE_CALLERS_MIN:
+            self._late_callers.add(caller)
+        if len(self._late_callers) < LATE_CALLERS_MIN:
+            self._late_uncounted += 1
+            return False
+        self._failures += self._late_uncounted
+        self._late_uncounted = 0
+        return True
 
     def _trip(self, fault: Fault, now_s: float) -> None:
         self._rest(HealthState.TRIPPED, fault, now_s, self._rest_s * (1 - REST_JITTER * self._jitter()))

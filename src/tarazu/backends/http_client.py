@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-from tarazu.backends.http_connection import HttpError, HttpReply, TooLargeError
+from tarazu.backends.http_connection import HttpError, HttpReply, NoOpenFileError, TooLargeError
 from tarazu.backends.http_route import CONNECT_TIMEOUT_S, Route, bracketed
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.proxies import Proxies, UnusableProxyError
@@ -92,7 +92,7 @@ class HttpClient:
         `direct` passes by any proxy of the environment. `ca_file` has been given to `trust`.
 
         Raises:
-            BackendError: unreachable, out of time, or an answer of more than REPLY_BYTES_MAX.
+            BackendError: unreachable, out of time, an answer of more than REPLY_BYTES_MAX, or no file left to open.
         """
         if timeout_s <= 0:  # a pause before this try took longer than it was to
             raise BackendError(Fault.TIMEOUT, "no time was left")
@@ -111,6 +111,8 @@ class HttpClient:
             raise BackendError(Fault.TIMEOUT, NO_ANSWER) from None
         except TooLargeError:
             raise BackendError(Fault.INVALID_REPLY, f"more than {REPLY_BYTES_MAX} bytes") from None
+        except NoOpenFileError:
+            raise BackendError(Fault.NO_OPEN_FILE) from None
         except HttpError as error:
             raise BackendError(Fault.UNREACHABLE, str(error)) from None
 

@@ -30,6 +30,10 @@ class HttpError(Exception):
     """There is no answer. Its text says why, and holds no address."""
 
 
+class NoOpenFileError(HttpError):
+    """No connection can be opened: this process, or the machine, has as many files open as it may."""
+
+
 class TooLargeError(HttpError):
     """The answer is larger than it may be."""
 

@@ -1,6 +1,7 @@
 """The way to one server: straight or through a proxy, in the clear or by TLS, and the connections kept open on it."""
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -9,7 +10,7 @@ from collections import deque
 from typing import cast
 from weakref import WeakSet
 
-from tarazu.backends.http_connection import HEAD_BYTES_MAX, HttpConnection, HttpError
+from tarazu.backends.http_connection import HEAD_BYTES_MAX, HttpConnection, HttpError, NoOpenFileError
 from tarazu.backends.proxies import Proxy
 
 CONNECT_TIMEOUT_S = 10
@@ -17,6 +18,7 @@ IDLE_TIMEOUT_S = 20
 """Shorter than the keep-alive of common servers, so that a kept connection is seldom closed under a request."""
 IDLE_CONNECTIONS_MAX = 512
 """Kept open to one server."""
+_NO_FILES = (errno.EMFILE, errno.ENFILE)
 _LET_THROUGH = re.compile(rb"HTTP/1\.[01] 2[0-9]{2}[ \r]")
 _HEAD_END = b"\r\n\r\n"
 
@@ -75,7 +77,7 @@ class Route:
         """Make a connection.
 
         Raises:
-            HttpError: there is none to be had.
+            HttpError: there is none to be had; a NoOpenFileError, where that is this process's own doing.
             TimeoutError: nor is it known in time whether there is.
         """
         try:
@@ -84,6 +86,8 @@ class Route:
         except TimeoutError:
             raise
         except (OSError, UnicodeError) as error:
+            if _no_file_is_left(error):
+                raise NoOpenFileError("no open file is left") from None
             raise HttpError(_reason(error)) from None
         return connection
 
@@ -155,6 +159,21 @@ class _Tunnel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever it is
         if not self.opened.done():
             self.opened.set_exception(HttpError("connection to the proxy closed"))
+
+
+def _no_file_is_left(error: OSError | UnicodeError) -> bool:
+    """Tell whether the process, or the machine, has run out of open files.
+
+    Where a name was looked up, or several addresses tried, the error has lost its number: then one is tried to open.
+    """
+    if isinstance(error, OSError) and error.errno in _NO_FILES:
+        return True
+    if isinstance(error, socket.gaierror) or not getattr(error, "errno", None):
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as of_opening:
+            return of_opening.errno in _NO_FILES
+    return False
 
 
 def _reason(error: OSError | UnicodeError) -> str:

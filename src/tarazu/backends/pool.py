@@ -27,6 +27,8 @@ WAIT_SHARE_MAX = 0.5
 """The part of a model's time-out that a request may spend in line."""
 TIMEOUT_SHARE_MIN = 0.5
 """A try that had less than this part of the model's time-out, and ran out of it, says nothing about its backend."""
+BOUNDED_TOKENS_MAX = 256
+"""A request for no more tokens is short of itself: when it runs out of time, that is its backend's doing."""
 
 log = structlog.get_logger()
 
@@ -40,11 +42,20 @@ class PoolReply(Struct, frozen=True):
 
 
 class PoolError(Exception):
-    """No backend gave a valid reply in time, after `tries` of them were asked."""
+    """No backend gave a valid reply in time, after `tries` of them were asked.
 
-    def __init__(self, tries: int) -> None:
+    `fault` is that of the last try, None where there was none.
+    """
+
+    def __init__(self, tries: int, fault: Fault | None = None) -> None:
         super().__init__(f"no valid reply after {tries} tries")
         self.tries = tries
+        self.fault = fault
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it was this process that could not ask, and no backend that did not answer."""
+        return self.fault is not None and self.fault.remedy is Remedy.OURS
 
 
 class Pool:
@@ -99,7 +110,7 @@ class Pool:
     async def ask(self, request: ChatRequest, account_id: str | None = None) -> PoolReply:
         """Get a reply from the first backend that has one, all within the model's time-out.
 
-        `account_id` is whose request it is, for the log.
+        `account_id` is whose request it is, for the log and the health of the backends.
 
         Raises:
             PoolError: all have failed, the request is one that none would answer, or the time is over.
@@ -110,6 +121,7 @@ class Pool:
         wait_until_s = begin_s + self._timeout_s * WAIT_SHARE_MAX
         request = capped(request, self._max_output_tokens)
         failed: dict[Member, BackendError] = {}
+        fault: Fault | None = None
         tries = rounds = 0
         while tries < self._tries_max:
             try:
@@ -129,16 +141,18 @@ class Pool:
                     break
                 tries += 1
                 try:
-                    reply = await self._try(turn, request, left_s)
+                    reply = await self._try(turn, request, left_s, account_id)
                     return PoolReply(reply, tries, turn.member.backend.name)
                 except BackendError as error:
                     self._tell(error, turn.member, account_id, tries=tries, took_s=loop.time() - deadline_s + left_s)
-                    if error.fault.remedy is Remedy.GIVE_UP:
+                    fault = error.fault
+                    tries -= fault.remedy is Remedy.OURS
+                    if fault.remedy in {Remedy.GIVE_UP, Remedy.OURS}:
                         break
                     failed[turn.member] = error
-        raise PoolError(tries)
+        raise PoolError(tries, fault)
 
-    async def _try(self, turn: Turn, request: ChatRequest, left_s: float) -> Reply:
+    async def _try(self, turn: Turn, request: ChatRequest, left_s: float, account_id: str | None) -> Reply:
         backend, limit_s = turn.member.backend, turn.member.place.timeout_s
         timeout_s = left_s if limit_s is None else min(left_s, limit_s)
         try:
@@ -146,7 +160,8 @@ class Pool:
         except BackendError as error:
             had_time = timeout_s >= min(limit_s or self._timeout_s, self._timeout_s) * TIMEOUT_SHARE_MIN
             if error.fault is not Fault.TIMEOUT or had_time:
-                turn.failed(error, asyncio.get_running_loop().time())
+                by = None if _is_bounded(request) else account_id
+                turn.failed(error, asyncio.get_running_loop().time(), by=by)
             raise
         turn.succeeded()
         return reply
@@ -174,6 +189,11 @@ class Pool:
             log.info("backend_recovered", **names)
         self._told[number] = member, state
         self._on_change()
+
+
+def _is_bounded(request: ChatRequest) -> bool:
+    most = request.settings.max_tokens
+    return most is not None and most <= BOUNDED_TOKENS_MAX
 
 
 def _may_be_asked_again(failed: Mapping[Member, BackendError], until_s: float) -> list[Member]:

@@ -25,6 +25,8 @@ class Remedy(StrEnum):
     """The backend is well but has no room: it rests for as long as it says, and another may have room."""
     GIVE_UP = "give up"
     """The request's fault: another backend would refuse it too, and this one is well."""
+    OURS = "ours"
+    """Our own fault: no backend was asked, and none can be now."""
 
 
 class Fault(Enum):
@@ -44,6 +46,9 @@ class Fault(Enum):
     """The backend does not take the request's content: 400, 413, 422; or its `max_tokens` or `stop` leave no text."""
     REFUSAL = "refusal", Remedy.GIVE_UP
     """The model, or a filter before it, declines to answer: a refusal or a safety block without a text."""
+
+    NO_OPEN_FILE = "no_open_file", Remedy.OURS
+    """The system lets this process open no more files, and so no connection."""
 
     def __init__(self, word: str, remedy: Remedy) -> None:
         self.word = word

@@ -37,9 +37,9 @@ class Turn:
         """Take note of a valid reply."""
         self.member.health.succeeded(self._began_at_s, is_trial=self._is_trial)
 
-    def failed(self, error: BackendError, now_s: float) -> None:
-        """Take note of a failed try."""
-        self.member.health.failed(error, self._began_at_s, now_s, is_trial=self._is_trial)
+    def failed(self, error: BackendError, now_s: float, *, by: str | None = None) -> None:
+        """Take note of a failed try; `by` is the caller in whose hands it was how long it would take."""
+        self.member.health.failed(error, self._began_at_s, now_s, is_trial=self._is_trial, by=by)
 
     def end(self) -> None:
         """Give the place to the next in line. A trial that was cut short has told nothing: the next request tries."""

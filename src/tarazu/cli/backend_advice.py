@@ -46,6 +46,7 @@ _STEPS = {
     Fault.REQUEST_REFUSED.word: (
         "It does not take the request. Check model and max_output_tokens; its own log says what it misses."
     ),
+    Fault.NO_OPEN_FILE.word: "This process may open no more files. Raise the limit: ulimit -n.",
     Fault.REFUSAL.word: "The model, or a filter, declined to answer. Try another --prompt.",
 }
 

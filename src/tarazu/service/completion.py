@@ -152,7 +152,7 @@ class Completions:
             charged = await self._charge(hold, completion, tries)
         except PoolError as error:
             self._ledger.release(hold, tries=error.tries)
-            return Refusal(error=Error.UPSTREAM_ERROR)
+            return busy() if error.is_ours else Refusal(error=Error.UPSTREAM_ERROR)
         except BaseException:
             self._ledger.release(hold, tries=tries)  # not awaited: a client that left must not delay it
             raise
