@@ -62,7 +62,7 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
     bodies = BodyReader(service.completions.account_of)
     chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys)
     health = HealthEndpoints(service.ledger, service.readiness)
-    desk = Desk(service.back_office, service.auditor, service.forwarding, base_url)
+    desk = Desk(service.program_office, service.auditor, service.forwarding, base_url)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

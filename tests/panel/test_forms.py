@@ -11,7 +11,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
-from tarazu.panel.forms import BUFFERED_BYTES_MAX, FIELDS_MAX, Form, FormReader, parse
+from tarazu.panel.forms import (
+    BUFFERED_BYTES_MAX,
+    FIELDS_MAX,
+    OPEN_BUFFERED_BYTES_MAX,
+    OPEN_FORM_BYTES_MAX,
+    Form,
+    FormReader,
+    parse,
+)
 from tarazu.service.provisioning_errors import ProvisioningError
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -51,7 +59,7 @@ def test_a_field_may_be_empty_many_or_a_number() -> None:
         form.whole_number("name", "name")
 
 
-def request(*messages: Message) -> Request:
+def request(*messages: Message, declared: int | None = None) -> Request:
     """Make a request with a form whose body comes in these messages, and then no more."""
     coming = iter(messages)
 
@@ -61,7 +69,10 @@ def request(*messages: Message) -> Request:
         await asyncio.get_running_loop().create_future()  # never done
         raise AssertionError
 
-    return Request({"type": "http", "headers": [(b"content-type", b"application/x-www-form-urlencoded")]}, receive)
+    headers = [(b"content-type", b"application/x-www-form-urlencoded")]
+    if declared is not None:
+        headers.append((b"content-length", str(declared).encode()))
+    return Request({"type": "http", "headers": headers}, receive)
 
 
 def part(body: bytes, *, more: bool = True) -> Message:
@@ -101,3 +112,32 @@ def test_a_process_holds_only_so_much_of_all_forms() -> None:
     outcomes = asyncio.run(both())
     assert [outcome.status_code for outcome in outcomes if isinstance(outcome, HTTPException)] == [408, 503]
     assert read(part(large), part(large), part(b"x", more=False)) == 413
+
+
+def test_forms_of_strangers_are_small_and_fill_their_own_room_alone() -> None:
+    """When it is full of half-sent ones, those that are there whole are read all the same, and so are others'."""
+    reader = FormReader()
+    half = part(b"a=" + b"x" * (OPEN_FORM_BYTES_MAX - 2))
+
+    async def crowd() -> None:
+        tasks = [
+            asyncio.create_task(reader.read(request(half, declared=OPEN_FORM_BYTES_MAX + 1), is_open=True))
+            for _ in range(OPEN_BUFFERED_BYTES_MAX // OPEN_FORM_BYTES_MAX)
+        ]
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in tasks)
+        with pytest.raises(HTTPException) as refused:
+            await reader.read(request(part(b"a="), declared=3), is_open=True)
+        assert refused.value.status_code == 503
+        assert await reader.read(request(part(b"a=1"), declared=3), is_open=True) == Form((("a", "1"),))
+        assert await reader.read(request(part(b"a="), part(b"1", more=False))) == Form((("a", "1"),))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(crowd())
+    assert repr(reader) == "<FormReader holding 0 bytes>"
+    large = request(part(b"x" * (OPEN_FORM_BYTES_MAX + 1), more=False))
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(reader.read(large, is_open=True))
+    assert refused.value.status_code == 413

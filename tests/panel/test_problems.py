@@ -24,7 +24,8 @@ from tests.support.visitor import Html
 OFFICE: Any = SimpleNamespace(catalogue=SimpleNamespace(zone=UTC))
 HERE = "http://127.0.0.1:8080"
 FORWARDING = Forwarding((), 0, HERE)
-SERVICE: Any = SimpleNamespace(signing_in=None, own_access=None, forwarding=FORWARDING)
+PEOPLE = SimpleNamespace(signing_in=None, own_access=None)
+SERVICE: Any = SimpleNamespace(people={HOLDERS.kind: PEOPLE}, forwarding=FORWARDING)
 """A page that breaks at once asks neither for anything."""
 CANARY = "secret-canary-7"
 
@@ -35,7 +36,7 @@ def answer_to(error: Exception) -> tuple[int, dict[str, str], Html]:
     async def breaks(_visit: Visit) -> Response:
         raise error
 
-    frame = Frame(HOLDERS, SERVICE.signing_in, SERVICE.own_access, OFFICE, KnownHosts(ServerSettings()), None)
+    frame = Frame(HOLDERS, PEOPLE.signing_in, PEOPLE.own_access, OFFICE, KnownHosts(ServerSettings()), None)
     app = _pages(frame, SERVICE, [frame.route("/broken", get=breaks, is_open=True)])
     sent: list[Message] = []
 

@@ -96,3 +96,32 @@ def test_nothing_begins_after_the_end(office: BackOffice) -> None:
     office.close()
     with pytest.raises(BooksUnavailableError, match="stopping"):
         asyncio.run(office.look(names))
+
+
+def test_a_crowd_of_holders_delays_no_operator_and_no_program(books: Books, office: BackOffice) -> None:
+    """While as many of them wait as may, operators and programs are served; neither of these fills the other's room."""
+    operators = BackOffice(books.engine, books.catalogue, books.clock)
+    programs = BackOffice(books.engine, books.catalogue, books.clock, beside=operators)
+    go_on = threading.Event()
+
+    def waits(_connection: Connection) -> bool:
+        return go_on.wait(PATIENCE_S)
+
+    async def run() -> None:
+        crowd = [asyncio.create_task(office.look(waits)) for _ in range(CALLS_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(BackOfficeFullError):
+            await office.look(names)
+        assert await operators.look(names) == await programs.look(names) == []
+        crowd += [asyncio.create_task(programs.look(waits)) for _ in range(CALLS_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(BackOfficeFullError):
+            await programs.look(names)
+        look = asyncio.create_task(operators.look(names))
+        await asyncio.sleep(0)
+        go_on.set()
+        assert await look == []
+        assert all(await asyncio.gather(*crowd))
+
+    asyncio.run(run())
+    operators.close()

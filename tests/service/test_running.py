@@ -74,11 +74,11 @@ def test_a_process_takes_away_what_has_ended_of_signing_in(tmp_path: Path, sqlit
 
     async def run() -> None:
         service = Service(replace(setup, configuration=configuration), environ={})
-        await service.back_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1, 1)}, 0))
+        await service.program_office.change(lambda connection: count_failure(connection, {b"x" * 32: Rule(5, 1, 1)}, 0))
         await service.start()
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while await service.back_office.look(lambda connection: read_failures(connection, [b"x" * 32])):
+                while await service.program_office.look(lambda connection: read_failures(connection, [b"x" * 32])):
                     pass
         finally:
             await service.stop()

@@ -81,12 +81,16 @@ class EarlyAnswers:
         if scope["type"] != "http" or not head_of(scope).has_body:
             await self._app(scope, receive, send)
             return
+        length = head_of(scope).values.get(b"content-length")
+        left = None if length is None else int(length)
         has_ended = False
 
         async def receive_on() -> Message:
-            nonlocal has_ended
+            nonlocal has_ended, left
             message = await receive()
-            has_ended = message["type"] == "http.request" and not message.get("more_body", False)
+            if message["type"] == "http.request":
+                left = None if left is None else left - len(message.get("body", b""))
+                has_ended = left == 0 or not message.get("more_body", False)
             return message
 
         async def send_on(message: Message) -> None:

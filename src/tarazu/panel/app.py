@@ -31,7 +31,7 @@ from tarazu.store.availability import BooksUnavailableError
 
 def holder_pages(service: Service, base_url: str) -> ASGIApp:
     """Make the account holders' pages, to be mounted at the path of HOLDERS."""
-    office = service.back_office
+    office = service.people[HOLDERS.kind].office
     frame = Frame.of(HOLDERS, service)
     overview = OverviewPages(office)
     keys = KeyPages(office)
@@ -61,9 +61,10 @@ def operator_pages(service: Service, base_url: str) -> ASGIApp:
 
 
 def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIApp:
-    doors = DoorPages(frame, service.signing_in, service.own_access)
-    settings = SettingsPages(frame, service.own_access)
-    second_factor = SecondFactorPages(service.own_access)
+    people = service.people[frame.site.kind]
+    doors = DoorPages(frame, people.signing_in, people.own_access)
+    settings = SettingsPages(frame, people.own_access)
+    second_factor = SecondFactorPages(people.own_access)
     problems = ProblemPages(frame)
     app = Starlette(
         routes=[

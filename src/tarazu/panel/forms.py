@@ -17,6 +17,10 @@ LARGE_FORM_BYTES_MAX = 1024 * 1024
 """Of a form that carries a conversation."""
 BUFFERED_BYTES_MAX = 32 * 1024 * 1024
 """For all forms that the pages of one site in one process are taking in at once."""
+OPEN_FORM_BYTES_MAX = 16 * 1024
+"""Of a form by who is not signed in."""
+OPEN_BUFFERED_BYTES_MAX = 4 * 1024 * 1024
+"""For all of these together."""
 FORM_TIMEOUT_S = 10.0
 FIELDS_MAX = 1_000
 NUL = "\0"
@@ -49,16 +53,20 @@ class Form(Struct, frozen=True):
 
 
 class FormReader:
-    """Reads forms for the pages of one site, and counts what they hold together."""
+    """Reads forms for the pages of one site, and counts what those hold together that are not there yet.
+
+    Who is not signed in has less room, and shares it with others who are not.
+    """
 
     def __init__(self, *, timeout_s: float = FORM_TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
-        self._buffered_bytes = 0
+        self._buffered_bytes = {True: 0, False: 0}
+        """By whether they are open to who is not signed in."""
 
     def __repr__(self) -> str:
-        return f"<FormReader holding {self._buffered_bytes} bytes>"
+        return f"<FormReader holding {sum(self._buffered_bytes.values())} bytes>"
 
-    async def read(self, request: Request, bytes_max: int = FORM_BYTES_MAX) -> Form:
+    async def read(self, request: Request, bytes_max: int = FORM_BYTES_MAX, *, is_open: bool = False) -> Form:
         """Read the body of a request, never further than its bounds.
 
         Raises:
@@ -69,26 +77,32 @@ class FormReader:
             raise HTTPException(HTTPStatus.BAD_REQUEST)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return parse(await self._read(request, bytes_max))
+                return parse(await self._read(request, bytes_max, is_open=is_open))
         except TimeoutError:
             raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
         except ClientDisconnect:
             raise HTTPException(HTTPStatus.BAD_REQUEST) from None
 
-    async def _read(self, request: Request, bytes_max: int) -> bytes:
+    async def _read(self, request: Request, bytes_max: int, *, is_open: bool) -> bytes:
+        bytes_max = min(bytes_max, OPEN_FORM_BYTES_MAX) if is_open else bytes_max
+        buffered_max = OPEN_BUFFERED_BYTES_MAX if is_open else BUFFERED_BYTES_MAX
+        declared = request.headers.get("content-length")
         chunks: list[bytes] = []
-        size = 0
+        size = held = 0
         try:
             async for chunk in request.stream():
                 chunks.append(chunk)
                 size += len(chunk)
-                self._buffered_bytes += len(chunk)
                 if size > bytes_max:
                     raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-                if self._buffered_bytes > BUFFERED_BYTES_MAX:
+                if str(size) == declared:  # it is there, and needs no room
+                    break
+                held += len(chunk)
+                self._buffered_bytes[is_open] += len(chunk)
+                if self._buffered_bytes[is_open] > buffered_max:
                     raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)
         finally:
-            self._buffered_bytes -= size
+            self._buffered_bytes[is_open] -= held
         return b"".join(chunks)
 
 

@@ -73,11 +73,12 @@ class Frame:
     @classmethod
     def of(cls, site: Site, service: "Service", *, needs_second_factor: bool = False) -> "Frame":
         """Make the frame of a site of a service."""
+        people = service.people[site.kind]
         return cls(
             site,
-            service.signing_in,
-            service.own_access,
-            service.back_office,
+            people.signing_in,
+            people.own_access,
+            people.office,
             KnownHosts(service.server),
             service.server.public_url,
             needs_second_factor=needs_second_factor,
@@ -182,7 +183,7 @@ class Frame:
         handler = post if is_form else get
         assert handler is not None, "the route takes only the methods that have a handler"
         if is_form:
-            form = await self._forms.read(request, form_bytes_max)
+            form = await self._forms.read(request, form_bytes_max, is_open=visit.person is None)
             if visit.person is not None and not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
                 self._refuse_form(request, "another session")
             visit = replace(visit, form=form)

@@ -1,6 +1,7 @@
 """What people and their programs look at and do beside completions: on threads and connections of its own.
 
-A page that reads many rows, or an act that waits for a lock, delays no admission.
+A page that reads many rows, or an act that waits for a lock, delays no admission. Holders, operators and programs have
+offices of their own: whatever one kind asks for, the others find room to wait, and holders delay nobody but each other.
 """
 
 from collections.abc import Callable
@@ -16,10 +17,10 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 from tarazu.store.trail import Via
 
-THREADS = 2
-"""As many of a process's connections to the books are used here at most."""
+THREADS = 1
+"""Of an office. As many of a process's connections to the books are used by it at most."""
 CALLS_MAX = 64
-"""Running and waiting; one more is refused."""
+"""Running and waiting in one office; one more is refused."""
 
 T = TypeVar("T")
 
@@ -29,9 +30,14 @@ class BackOfficeFullError(BooksUnavailableError):
 
 
 class BackOffice:
-    """Works for one process. `catalogue` may be replaced at any time: an act goes by the one that it finds."""
+    """Works for one process. `catalogue` may be replaced at any time: an act goes by the one that it finds.
 
-    def __init__(self, engine: Engine, catalogue: Catalogue, clock: Clock) -> None:
+    An office `beside` another works on its threads.
+    """
+
+    def __init__(
+        self, engine: Engine, catalogue: Catalogue, clock: Clock, *, beside: "BackOffice | None" = None
+    ) -> None:
         self.catalogue = catalogue
         self.clock = clock
         self._engine = engine
@@ -41,6 +47,7 @@ class BackOffice:
             CALLS_MAX,
             full=lambda: BackOfficeFullError(f"More than {CALLS_MAX} calls are waiting for the back office."),
             stopped=lambda: BooksUnavailableError(STOPPING),
+            beside=None if beside is None else beside._threads,  # noqa: SLF001 - it is its like
         )
 
     async def look(self, look: Callable[[Connection], T]) -> T:

@@ -25,8 +25,12 @@ class BoundedThreads:
         *,
         full: Callable[[], Exception],
         stopped: Callable[[], Exception],
+        beside: "BoundedThreads | None" = None,
     ) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        """Make the threads; or, `beside` others, run on theirs with a room of one's own to wait in."""
+        self._threads = (
+            ThreadPoolExecutor(threads, thread_name_prefix=name) if beside is None else beside._threads  # noqa: SLF001
+        )
         self._room = threading.BoundedSemaphore(calls_max)
         self._full = full
         self._stopped = stopped

@@ -10,6 +10,8 @@ from tarazu.backends.health import unheard
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.pool import Pool
 from tarazu.domain.calendar import Clock
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.people import PersonKind
 from tarazu.service.access import NotingLedger, NotingPool
 from tarazu.service.auditing import Auditor
 from tarazu.service.back_office import BackOffice
@@ -45,6 +47,14 @@ class Setup(Struct, frozen=True):
         return {path: self.local_addresses[path] for path in local_paths(self.configuration.catalogue)}
 
 
+class People(Struct, frozen=True):
+    """What people of one kind are served by: their office, and what proves who they are."""
+
+    office: BackOffice
+    signing_in: SigningIn
+    own_access: OwnAccess
+
+
 class Service:
     """Everything that one process serves from. Make it, `start` it in the event loop, `stop` it there."""
 
@@ -73,12 +83,11 @@ class Service:
         self.ledger = ledger_type(self._engine, configuration.catalogue, self.clock)
         self.readiness = ReadinessCheck(self.ledger, self._http)
         self.readiness.local_models = setup.named_local_models()
-        self.back_office = BackOffice(self._engine, configuration.catalogue, self.clock)
         self.auditor = Auditor(self._engine, self.clock)
         self._passwords = Passwords()
-        prover = Prover(self.back_office, self._passwords, self.clock)
-        self.signing_in = SigningIn(self.back_office, prover, self.clock)
-        self.own_access = OwnAccess(self.back_office, prover, self.clock)
+        self.people = {kind: self._people(configuration.catalogue) for kind in PersonKind}
+        operator_office = self.people[PersonKind.OPERATOR].office
+        self.program_office = BackOffice(self._engine, configuration.catalogue, self.clock, beside=operator_office)
         self.operators = configuration.operators
         self.completions = Completions(
             self.ledger,
@@ -95,8 +104,8 @@ class Service:
         self.ledger.start()
         self._background = [
             asyncio.create_task(keep_up(self.ledger)),
-            asyncio.create_task(sweep_ended(self.back_office)),
-            asyncio.create_task(bound_replies(self.back_office)),
+            asyncio.create_task(sweep_ended(self.program_office)),
+            asyncio.create_task(bound_replies(self.program_office)),
             asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
         ]
         if self._link is not None:
@@ -109,7 +118,8 @@ class Service:
             task.cancel()
         self.pulse.stop()
         self._passwords.close()
-        self.back_office.close()
+        for office in self._offices:
+            office.close()
         await self.ledger.stop()
         self._http.close()
         self._engine.dispose()
@@ -122,8 +132,18 @@ class Service:
         catalogue = setup.configuration.catalogue
         self.pools.adopt(catalogue, setup.local_addresses)
         self.ledger.catalogue = catalogue
-        self.back_office.catalogue = catalogue
         self.readiness.local_models = setup.named_local_models()
+        for office in self._offices:
+            office.catalogue = catalogue
+
+    @property
+    def _offices(self) -> list[BackOffice]:
+        return [*(each.office for each in self.people.values()), self.program_office]
+
+    def _people(self, catalogue: Catalogue) -> People:
+        office = BackOffice(self._engine, catalogue, self.clock)
+        prover = Prover(office, self._passwords, self.clock)
+        return People(office, SigningIn(office, prover, self.clock), OwnAccess(office, prover, self.clock))
 
     def _obey(self, order: Order) -> None:
         """Do as the parent says; where the setup cannot be taken, all stays as it was."""

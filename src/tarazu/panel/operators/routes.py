@@ -13,12 +13,13 @@ from tarazu.panel.operators.catalogue import CataloguePages
 from tarazu.panel.operators.intake import IntakePages
 from tarazu.panel.operators.shop import ShopPages
 from tarazu.panel.operators.trail import TrailPages
+from tarazu.panel.sites import OPERATORS
 from tarazu.service.running import Service
 
 
 def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseRoute]:
     """List them. What takes a form can be asked for too, since a browser may load its answer again."""
-    office = service.back_office
+    office = service.people[OPERATORS.kind].office
     accounts = AccountsPages(office)
     account = AccountPages(office, base_url)
     credits_ = AccountCreditsPages(office)
