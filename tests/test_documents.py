@@ -233,7 +233,7 @@ FIGURES = {
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
-        f"running and waiting | {back_office.THREADS}; {back_office.CALLS_MAX} |",
+        f"running and waiting of each of the three | {back_office.THREADS} each; {back_office.CALLS_MAX} |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         (
             f"| {head.HEAD_BYTES_MAX // 1024} KiB; {head.HEADER_BYTES_MAX // 1024} KiB; {head.PARAMETERS_MAX}; "
@@ -270,6 +270,7 @@ FIGURES = {
         f"| {control.ASK_TIMEOUT_S:g} s; {control.ASK_BYTES_MAX // 1024} KiB | the connection is closed |",
         f"| {readiness.LOOK_TIMEOUT_S:g} s each, every {readiness.FRESH_S:g} s at most |",
         f"| {local.SILENT_PROBES} times {local.PROBE_TIMEOUT_S:g} s | it is killed and started again |",
+        f"| {forms.OPEN_FORM_BYTES_MAX // 1024} KiB; {forms.OPEN_BUFFERED_BYTES_MAX // MIB} MiB |",
         (
             f"| {forms.FORM_BYTES_MAX // 1024} KiB; {forms.LARGE_FORM_BYTES_MAX // MIB} MiB; "
             f"{forms.BUFFERED_BYTES_MAX // MIB} MiB, {forms.FORM_TIMEOUT_S:g} s |"

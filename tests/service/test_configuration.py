@@ -34,6 +34,8 @@ url = "sqlite:////var/lib/tarazu/books.db"
 [billing]
 timezone = "Asia/Tehran"
 currency = "EUR"
+abandoned = "free"
+abandoned_per_hour = 4
 default_model = "acme/fast:v1.5"
 
 [payg]
@@ -112,6 +114,7 @@ def test_every_setting_arrives_where_the_service_reads_it(folder: Path) -> None:
     assert configuration.database_url == "sqlite:////var/lib/tarazu/books.db"
     assert catalogue.zone == ZoneInfo("Asia/Tehran")
     assert catalogue.currency == "EUR"
+    assert catalogue.abandoned_per_hour == 4
     assert catalogue.default_model == "acme/fast:v1.5"
     assert catalogue.payg == Offer(models=("acme/fast:v1.5",), requests_per_minute=3)
     assert catalogue.bounds == Bounds(
@@ -236,6 +239,12 @@ def test_without_a_file_the_demo_catalogue_is_in_force() -> None:
     assert catalogue.plans["free"] == Plan(name="free", monthly_credits=1_000, requests_per_minute=60, models=("*",))
 
 
+@pytest.mark.parametrize("lines", ['abandoned = "charged"', 'abandoned = "charged"\nabandoned_per_hour = 5'])
+def test_where_abandoned_requests_are_charged_none_is_free(folder: Path, lines: str) -> None:
+    """Whatever the bound says."""
+    assert load_text(folder, f"{MODEL}\n[billing]\n{lines}\n").catalogue.abandoned_per_hour == 0
+
+
 def test_a_byte_order_mark_and_windows_line_ends_are_no_problem(folder: Path) -> None:
     """Files from editors on other systems load."""
     path = folder / FILE_NAME
@@ -257,6 +266,7 @@ def test_backends_may_stand_in_one_line(folder: Path) -> None:
         ("[server]\nmax_in_flight = {}", 1, 10**9),
         ("[server]\nmax_in_flight_per_account = {}", 1, 10**9),
         ("[server]\nconnections_per_address = {}", 1, 10**9),
+        ("[billing]\nabandoned_per_hour = {}", 1, 10**9),
         ("[payg]\nrequests_per_minute = {}", 1, 10**9),
         ("[plans.a]\nmonthly_credits = {}", 0, 10**12),
         ("[plans.a]\nmonthly_credits = 1\nrequests_per_minute = {}", 1, 10**9),

@@ -1,15 +1,17 @@
 """The shop at a glance: what has come lately, what is used today, and who the accounts are."""
 
 from collections.abc import Iterator
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.credits import Reason
 from tarazu.service.shop_report import Lately, ShopReport, shop_report
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Sweep
-from tarazu.store.shop import AccountUsage, DayFigures
+from tarazu.store.shop import AccountUsage, DayFigures, WithoutReply
 from tarazu.store.usage import Usage
 from tests.support.asking import ask
 from tests.support.books import Books, charge, empty_books, open_books, release
@@ -193,3 +195,18 @@ def test_accounts_are_counted_by_status(books: Books) -> None:
         AccountStatus.INACTIVE: 0,
         AccountStatus.BLOCKED: 1,
     }
+
+
+def test_who_leaves_and_who_runs_out_of_time_is_named(books: Books) -> None:
+    """By account, the one with the most first, with how many were charged; failed tries are no one's doing."""
+    books.catalogue = make_catalogue(abandoned_per_hour=2)
+    for reason in (Reason.ABANDONED, Reason.ABANDONED, Reason.TIMED_OUT):
+        ask(books, NOON_MS, end=partial(release, reason=reason))
+    ask(books, NOON_MS, end=release)
+    ask(books, NOON_MS, key=2, end=partial(release, reason=Reason.TIMED_OUT))
+    seen = shop_of(books)
+    expected = (
+        WithoutReply(account_id="acc_1", account_name="Ada", abandoned=2, timed_out=1, charged=1),
+        WithoutReply(account_id="acc_2", account_name="Grace", abandoned=0, timed_out=1, charged=0),
+    )
+    assert seen.last_hour.without_reply == seen.last_day.without_reply == expected

@@ -4,7 +4,7 @@ from typing import Any
 
 from tarazu.domain.calendar import Clock
 from tarazu.domain.catalogue import Catalogue
-from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.credits import Hold, Reason, RequestState
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import Ledger
 from tests.simulation.faults import Death, Fault, FaultyEngine
@@ -18,7 +18,7 @@ class _Ledger(Ledger):
         super().__init__(faulty.engine, catalogue, clock)
         self.to_release: list[Hold] = []
 
-    def release(self, hold: Hold, *, tries: int) -> None:  # noqa: ARG002 - as the real one has it
+    def release(self, hold: Hold, *, tries: int, reason: Reason | None = None) -> None:  # noqa: ARG002 - as the real one has it
         """Keep the hold for the process's queue."""
         self.to_release.append(hold)
 

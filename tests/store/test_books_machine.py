@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import AccountStatus, Intake
 from tarazu.domain.catalogue import Offer
-from tarazu.domain.credits import RequestState
+from tarazu.domain.credits import Reason, RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.idempotency import Replay, idempotency_of
 from tarazu.store.accounts import BalanceError, find_account, update_account
@@ -54,6 +54,7 @@ START_PERIOD = "2030-01"
 PRICES = {"free": 0, "small": 1, "large": 4}
 PLANS = {"little": (6, 12), "more": (25, 30)}
 PAYG_PER_MINUTE = 5
+ABANDONED_PER_HOUR = 2
 ACCOUNTS = {"acc_1": "little", "acc_2": None, "acc_3": "more"}
 KEYS = {1: ("acc_1", None), 2: ("acc_1", 4), 3: ("acc_2", None), 4: ("acc_3", 9)}
 CATALOGUE = make_catalogue(
@@ -61,8 +62,12 @@ CATALOGUE = make_catalogue(
     plans=[make_plan(name, quota, requests_per_minute=per_minute) for name, (quota, per_minute) in PLANS.items()],
     payg=Offer(models=("*",), requests_per_minute=PAYG_PER_MINUTE),
     zone=ZoneInfo("Asia/Tehran"),
+    abandoned_per_hour=ABANDONED_PER_HOUR,
 )
-ACCOUNTS_QUERY = "SELECT window_minute, window_taken, id, plan, status, period, used, balance FROM accounts"
+ACCOUNTS_QUERY = (
+    "SELECT window_minute, window_taken, id, plan, status, period, used, balance, abandoned_hour, abandoned_taken"
+    " FROM accounts"
+)
 KEYS_QUERY = "SELECT window_minute, window_taken, id, account_id, limit_per_minute, revoked_at_ms IS NOT NULL FROM keys"
 REQUESTS_QUERY = (
     "SELECT id, account_id, key_id, model_id, credits, source, period, day, deadline_ms, state FROM requests"
@@ -95,6 +100,7 @@ endings = st.tuples(
     st.integers(0, 99),
     st.sampled_from([RequestState.CHARGED, RequestState.RELEASED]),
     st.tuples(st.integers(0, 50), st.integers(0, 50)),
+    st.sampled_from([None, *Reason]),
 )
 changes = st.one_of(
     st.tuples(st.just("top_up"), account_ids, st.integers(1, 9), st.integers(1, 50)),
@@ -127,7 +133,9 @@ class BooksMachine(RuleBasedStateMachine):
         super().__init__()
         empty_books(self.books.engine)
         self.books.clock.now_ms = START_MS
-        self.model = LedgerModel(prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE)
+        self.model = LedgerModel(
+            prices=PRICES, plans=PLANS, payg_per_minute=PAYG_PER_MINUTE, free_per_hour=ABANDONED_PER_HOUR
+        )
         self.batch: list[tuple[Operation, Expect]] = []
         self.requests = self.adjustments = 0
         self.idempotency_keys: dict[str, str] = {}
@@ -203,15 +211,19 @@ class BooksMachine(RuleBasedStateMachine):
                 ),
             )
 
-    def _end_held(self, place: int, state: RequestState, tokens: tuple[int, int]) -> None:
-        self._end(self.model.held(), place, state, tokens)
+    def _end_held(self, place: int, state: RequestState, tokens: tuple[int, int], reason: Reason | None) -> None:
+        self._end(self.model.held(), place, state, tokens, reason)
 
-    def _end_any(self, place: int, state: RequestState, tokens: tuple[int, int]) -> None:
-        self._end(sorted(self.model.requests), place, state, tokens)
+    def _end_any(self, place: int, state: RequestState, tokens: tuple[int, int], reason: Reason | None) -> None:
+        self._end(sorted(self.model.requests), place, state, tokens, reason)
 
-    def _end(self, ids: list[str], place: int, state: RequestState, tokens: tuple[int, int]) -> None:
+    def _end(
+        self, ids: list[str], place: int, state: RequestState, tokens: tuple[int, int], reason: Reason | None
+    ) -> None:
         if not ids:
             return
+        if state is RequestState.CHARGED:
+            reason = None
         request_id = ids[place % len(ids)]
         end = End(
             period=self.model.requests[request_id].period,
@@ -222,8 +234,14 @@ class BooksMachine(RuleBasedStateMachine):
             completion_tokens=tokens[1],
             idempotency_key=self.idempotency_keys.get(request_id),
             reply=reply_of(request_id) if state is RequestState.CHARGED else None,
+            reason=reason,
         )
-        self._add(end, lambda: self.model.end(request_id, state.value, self.books.clock(), tokens))
+        self._add(
+            end,
+            lambda: self.model.end(
+                request_id, state.value, self.books.clock(), tokens, is_callers_doing=reason is not None
+            ),
+        )
 
     def _sweep(self) -> None:
         if not any(isinstance(operation, Sweep) for operation, _ in self.batch):

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event, text
 from tarazu.domain.accounts import Account, Intake, Key
 from tarazu.domain.admission import Decision
 from tarazu.domain.catalogue import Catalogue
-from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.credits import Hold, Reason, RequestState
 from tarazu.store.accounts import find_account, insert_account
 from tarazu.store.adjustments import Adjustment
 from tarazu.store.audit import AuditReport, audit
@@ -84,7 +84,7 @@ def charge(hold: Hold, **changes: Any) -> End:
     return replace(end, **changes)
 
 
-def release(hold: Hold) -> End:
+def release(hold: Hold, reason: Reason | None = None) -> End:
     """Make the operation that releases a hold."""
     return End(
         request_id=hold.request_id,
@@ -92,6 +92,7 @@ def release(hold: Hold) -> End:
         period=hold.period,
         state=RequestState.RELEASED,
         idempotency_key=hold.idempotency_key,
+        reason=reason,
     )
 
 

@@ -5,7 +5,7 @@ is shared with the product, not even the calendar's.
 """
 
 from tests.support.ledger_tables import AccountRow, KeptRow, KeyRow, RequestRow, Tables, day_of, reply_of
-from tests.support.values import DAY_MS, MINUTE_MS
+from tests.support.values import DAY_MS, HOUR_MS, MINUTE_MS
 
 HOLD_MS = 90_000
 """Time-out of the models (60 s) and time to settle (30 s)."""
@@ -55,16 +55,27 @@ class LedgerModel(Tables):
             self.kept[account.id, sent[0]] = KeptRow(id_, account.id, *sent, now_ms)
         return source
 
-    def end(self, id_: str, state: str, now_ms: int, tokens: tuple[int, int] = (0, 0)) -> bool:
-        """End a hold, if it is one. A charge that is asked for again has ended so."""
+    def end(
+        self, id_: str, state: str, now_ms: int, tokens: tuple[int, int] = (0, 0), *, is_callers_doing: bool = False
+    ) -> bool:
+        """End a hold, if it is one. A charge that is asked for again has ended so.
+
+        What is the caller's own doing is given back only so often in an hour, and charged then.
+        """
         request = self.requests[id_]
         account = self.accounts[request.account]
         if request.state != "held":
             return request.state == state == "charged"
         if state != "charged":
             self.turn_page(account, now_ms)
-        request.state = state
         self._end_key(id_, state)
+        if is_callers_doing:
+            free = account.free_in_hour if account.free_hour == now_ms // HOUR_MS else 0
+            if free >= self.free_per_hour:
+                state = "charged"
+            else:
+                account.free_hour, account.free_in_hour = now_ms // HOUR_MS, free + 1
+        request.state = state
         if state == "charged":
             self.add_usage(request, tokens)
         elif request.source == "api_balance":

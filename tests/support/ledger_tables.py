@@ -39,6 +39,9 @@ class AccountRow(WindowRow):
     period: str
     used: int = 0
     balance: int = 0
+    free_hour: int = 0
+    free_in_hour: int = 0
+    """Requests without a reply, by the caller's own doing, that were given back in that hour."""
 
 
 @dataclass(kw_only=True)
@@ -87,6 +90,7 @@ class Tables:
     plans: dict[str, tuple[int, int]]
     """Monthly credits and requests a minute of each plan."""
     payg_per_minute: int
+    free_per_hour: int
     accounts: dict[str, AccountRow] = field(default_factory=dict)
     keys: dict[str, KeyRow] = field(default_factory=dict)
     requests: dict[str, RequestRow] = field(default_factory=dict)

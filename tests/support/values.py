@@ -16,6 +16,7 @@ from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey, mint, parse
 from tarazu.domain.prompt import ChatRequest, Message, Settings
 
+HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
 PERIOD = "2026-02"

@@ -27,6 +27,8 @@ WAIT_SHARE_MAX = 0.5
 """The part of a model's time-out that a request may spend in line."""
 TIMEOUT_SHARE_MIN = 0.5
 """A try that had less than this part of the model's time-out, and ran out of it, says nothing about its backend."""
+LATE_SLACK_S = 0.05
+"""So much before its end a time-out may be told, as timers are rounded."""
 BOUNDED_TOKENS_MAX = 256
 """A request for no more tokens is short of itself: when it runs out of time, that is its backend's doing."""
 
@@ -44,18 +46,26 @@ class PoolReply(Struct, frozen=True):
 class PoolError(Exception):
     """No backend gave a valid reply in time, after `tries` of them were asked.
 
-    `fault` is that of the last try, None where there was none.
+    `fault` is that of the last try, None where there was none. `is_late`: the model's time-out passed, for a request
+    in whose hands it was how long it would take.
     """
 
-    def __init__(self, tries: int, fault: Fault | None = None) -> None:
+    def __init__(self, tries: int, fault: Fault | None = None, *, is_late: bool = False) -> None:
         super().__init__(f"no valid reply after {tries} tries")
         self.tries = tries
         self.fault = fault
+        self.is_late = is_late
 
     @property
     def is_ours(self) -> bool:
         """Whether it was this process that could not ask, and no backend that did not answer."""
         return self.fault is not None and self.fault.remedy is Remedy.OURS
+
+
+class Tries:
+    """How many backends have been asked for one request, for who looks while it runs, or after it was cut short."""
+
+    number = 0
 
 
 class Pool:
@@ -107,10 +117,11 @@ class Pool:
         found = ((member.backend.name, member.health.rest(now_s)) for member in self.members)
         return [(name, rest) for name, rest in found if rest is not None]
 
-    async def ask(self, request: ChatRequest, account_id: str | None = None) -> PoolReply:
+    async def ask(self, request: ChatRequest, account_id: str | None = None, asked: Tries | None = None) -> PoolReply:
         """Get a reply from the first backend that has one, all within the model's time-out.
 
-        `account_id` is whose request it is, for the log and the health of the backends.
+        `account_id` is whose request it is, for the log and the health of the backends. The tries are
+        counted in `asked` too.
 
         Raises:
             PoolError: all have failed, the request is one that none would answer, or the time is over.
@@ -121,9 +132,10 @@ class Pool:
         wait_until_s = begin_s + self._timeout_s * WAIT_SHARE_MAX
         request = capped(request, self._max_output_tokens)
         failed: dict[Member, BackendError] = {}
+        asked = asked or Tries()
         fault: Fault | None = None
-        tries = rounds = 0
-        while tries < self._tries_max:
+        rounds = 0
+        while asked.number < self._tries_max:
             try:
                 turn = await self._turns.take(failed, wait_until_s)
             except NobodyError:
@@ -139,18 +151,20 @@ class Pool:
                 left_s = deadline_s - loop.time()
                 if left_s <= 0:
                     break
-                tries += 1
+                asked.number += 1
                 try:
                     reply = await self._try(turn, request, left_s, account_id)
-                    return PoolReply(reply, tries, turn.member.backend.name)
+                    return PoolReply(reply, asked.number, turn.member.backend.name)
                 except BackendError as error:
-                    self._tell(error, turn.member, account_id, tries=tries, took_s=loop.time() - deadline_s + left_s)
+                    took_s = loop.time() - deadline_s + left_s
+                    self._tell(error, turn.member, account_id, tries=asked.number, took_s=took_s)
                     fault = error.fault
-                    tries -= fault.remedy is Remedy.OURS
+                    asked.number -= fault.remedy is Remedy.OURS
                     if fault.remedy in {Remedy.GIVE_UP, Remedy.OURS}:
                         break
                     failed[turn.member] = error
-        raise PoolError(tries, fault)
+        is_late = fault is Fault.TIMEOUT and loop.time() >= deadline_s - LATE_SLACK_S and not _is_bounded(request)
+        raise PoolError(asked.number, fault, is_late=is_late)
 
     async def _try(self, turn: Turn, request: ChatRequest, left_s: float, account_id: str | None) -> Reply:
         backend, limit_s = turn.member.backend, turn.member.place.timeout_s

@@ -33,7 +33,10 @@ class Window(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """One buyer. `used` is what plan requests of `period` (YYYY-MM) cost; `used` and `balance` are in credits."""
+    """One buyer. `used` is what plan requests of `period` (YYYY-MM) cost; `used` and `balance` are in credits.
+
+    `abandoned_taken` requests without a reply were free in `abandoned_hour`, counted in hours since the epoch.
+    """
 
     id: str
     name: str
@@ -45,6 +48,8 @@ class Account(Struct, frozen=True, kw_only=True):
     balance: int
     window: Window
     created_at_ms: int
+    abandoned_hour: int = 0
+    abandoned_taken: int = 0
 
 
 class Key(Struct, frozen=True, kw_only=True):

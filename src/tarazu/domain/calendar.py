@@ -25,6 +25,11 @@ def minute_end_ms(minute: int) -> int:
     return (minute + 1) * MILLISECONDS_PER_MINUTE
 
 
+def hour_of(now_ms: int) -> int:
+    """Count the whole hours since the epoch."""
+    return now_ms // MILLISECONDS_PER_HOUR
+
+
 def day_of(now_ms: int, zone: tzinfo) -> str:
     """Tell the calendar day, YYYY-MM-DD, that it is in `zone`."""
     return _day_in(minute_of(now_ms), zone)

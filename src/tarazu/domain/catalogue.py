@@ -101,7 +101,10 @@ class Plan(Offer, frozen=True, kw_only=True):
 
 
 class Catalogue(Struct, frozen=True, kw_only=True):
-    """Everything on sale, in the order of the file. `zone` is the time zone in which days and months turn."""
+    """Everything on sale, in the order of the file. `zone` is the time zone in which days and months turn.
+
+    So many requests of an account that have no reply by its own doing are free in an hour: `abandoned_per_hour`.
+    """
 
     models: dict[str, Model]
     plans: dict[str, Plan]
@@ -110,6 +113,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     currency: str = "IRT"
     default_model: str | None = None
     bounds: Bounds = Bounds()
+    abandoned_per_hour: int = 60
 
     def plan(self, name: str | None) -> Plan | None:
         """Find a plan; an account whose plan is no longer on sale counts as one without a plan."""

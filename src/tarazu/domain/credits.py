@@ -34,6 +34,15 @@ class RequestState(StrEnum):
     SWEPT = "swept"
 
 
+class Reason(StrEnum):
+    """Why a request has got no reply although its backend was asked, where that was the caller's doing."""
+
+    ABANDONED = "abandoned"
+    """Its client left before the reply."""
+    TIMED_OUT = "timed_out"
+    """The model's time-out passed, for a request in whose hands it was how long it would take."""
+
+
 class Hold(Struct, frozen=True, kw_only=True):
     """Credits set aside for one request, until it is charged, released, or swept after `deadline_ms`.
 
@@ -85,6 +94,14 @@ def take(account: Account, cost: int, source: Source) -> Account:
     if source is Source.PLAN:
         return replace(account, used=account.used + cost)
     return replace(account, balance=account.balance - cost)
+
+
+def forgiven(account: Account, hour: int, free_per_hour: int) -> Account | None:
+    """Take one of the requests without a reply that are free in this hour; None: there is none left."""
+    taken = account.abandoned_taken if account.abandoned_hour == hour else 0
+    if taken >= free_per_hour:
+        return None
+    return replace(account, abandoned_hour=hour, abandoned_taken=taken + 1)
 
 
 def give_back(account: Account, hold: Hold) -> Account:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from tarazu.backends.pool import Pool, PoolError, PoolReply
+from tarazu.backends.pool import Pool, PoolError, PoolReply, Tries
 from tarazu.domain.admission import Asked
 from tarazu.domain.calendar import Clock
-from tarazu.domain.credits import Hold, Source
+from tarazu.domain.credits import Hold, Reason, Source
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency, Replay
 from tarazu.domain.keys import PresentedKey
@@ -142,19 +142,22 @@ class Completions:
                 del of[account_id]
 
     async def _serve(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
-        tries = 0
+        asked = Tries()
         try:
-            pool_reply = await self._pools[hold.model_id].ask(request, hold.account_id)
-            tries = pool_reply.tries
+            pool_reply = await self._pools[hold.model_id].ask(request, hold.account_id, asked)
             completion = _completion(hold, request, pool_reply)
             if self.pulse.is_in_doubt:
                 await self.pulse.settle()
-            charged = await self._charge(hold, completion, tries)
+            charged = await self._charge(hold, completion, asked.number)
         except PoolError as error:
-            self._ledger.release(hold, tries=error.tries)
+            self._ledger.release(hold, tries=error.tries, reason=Reason.TIMED_OUT if error.is_late else None)
             return busy() if error.is_ours else Refusal(error=Error.UPSTREAM_ERROR)
+        except asyncio.CancelledError:
+            # Not awaited: a client that left must not delay it.
+            self._ledger.release(hold, tries=asked.number, reason=Reason.ABANDONED if asked.number else None)
+            raise
         except BaseException:
-            self._ledger.release(hold, tries=tries)  # not awaited: a client that left must not delay it
+            self._ledger.release(hold, tries=asked.number)
             raise
         # A hold that was swept before its charge has given its credits back: no reply for nothing.
         return completion if charged else Refusal(error=Error.UPSTREAM_ERROR)

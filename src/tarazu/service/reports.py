@@ -21,7 +21,7 @@ from tarazu.domain.calendar import (
     periods_until,
 )
 from tarazu.domain.catalogue import Catalogue, Plan
-from tarazu.domain.credits import RequestState, Source, quota_limit, quota_remaining
+from tarazu.domain.credits import Reason, RequestState, Source, quota_limit, quota_remaining
 from tarazu.domain.rate_limit import RateLimit, account_limit
 from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
 from tarazu.service.finding import existing_account, keys_page, no_key
@@ -98,7 +98,7 @@ class Outcome(StrEnum):
     RUNNING = "running"
     """Its credits are held until it ends."""
     CHARGED = "charged"
-    """It was answered, and its credits are spent."""
+    """Its credits are spent: it was answered, or has a reason why it was not."""
     RELEASED = "released"
     """It was not answered; its credits went back at once."""
     SWEPT = "swept"
@@ -109,7 +109,7 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
     """One request, without its content.
 
     `credits` is its price, whatever its outcome. While it runs it has no tries, tokens and duration; one that was swept
-    has no duration, since nobody knows when it ended.
+    has no duration, since nobody knows when it ended. `reason` tells why there is no reply by the caller's own doing.
     """
 
     id: str
@@ -124,6 +124,7 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
     tries: int | None
     prompt_tokens: int | None
     completion_tokens: int | None
+    reason: Reason | None = None
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -281,6 +282,7 @@ def _entry(row: RequestRow) -> HistoryEntry:
         tries=row.tries,
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens,
+        reason=row.reason,
     )
 
 

@@ -8,7 +8,15 @@ from sqlalchemy import Connection
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.calendar import MILLISECONDS_PER_HOUR, day_of, day_start_ms, minute_of, period_of, periods_until
 from tarazu.service.identifiers import first_completion_id
-from tarazu.store.shop import DayFigures, ModelFigures, accounts_by_status, day_figures, figures_by_model
+from tarazu.store.shop import (
+    DayFigures,
+    ModelFigures,
+    WithoutReply,
+    accounts_by_status,
+    accounts_without_reply,
+    day_figures,
+    figures_by_model,
+)
 
 NEWEST_MAX = 20_000
 """Of the newest requests so many are looked at, however many there are."""
@@ -32,6 +40,7 @@ class Lately(Struct, frozen=True, kw_only=True):
     running: int
     credits: int
     models: tuple[ModelFigures, ...]
+    without_reply: tuple[WithoutReply, ...]
 
 
 class ShopReport(Struct, frozen=True, kw_only=True):
@@ -59,13 +68,9 @@ def shop_report(connection: Connection, zone: tzinfo, now_ms: int) -> ShopReport
 def lately(connection: Connection, hours: int, zone: tzinfo, now_ms: int) -> Lately:
     """Add up the requests of the last hours, at most a month's."""
     since_ms = now_ms - hours * MILLISECONDS_PER_HOUR
-    models = figures_by_model(
-        connection,
-        first_id=first_completion_id(since_ms),
-        end_id=first_completion_id(now_ms + 1),
-        periods=periods_until(period_of(now_ms, zone), 2),
-        limit=NEWEST_MAX,
-    )
+    first_id, end_id = first_completion_id(since_ms), first_completion_id(now_ms + 1)
+    periods = periods_until(period_of(now_ms, zone), 2)
+    models = figures_by_model(connection, first_id=first_id, end_id=end_id, periods=periods, limit=NEWEST_MAX)
     found = sum(each.requests for each in models)
     charged, failed = sum(each.charged for each in models), sum(each.failed for each in models)
     is_cut = found >= NEWEST_MAX
@@ -79,4 +84,9 @@ def lately(connection: Connection, hours: int, zone: tzinfo, now_ms: int) -> Lat
         running=found - charged - failed,
         credits=sum(each.credits for each in models),
         models=tuple(models),
+        without_reply=tuple(
+            accounts_without_reply(
+                connection, first_id=first_id, end_id=end_id, periods=periods, limit=NEWEST_MAX, top=TOP_ACCOUNTS
+            )
+        ),
     )

@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, select, union_all
 
 from tarazu.domain.accounts import Account, Intake, Key
 from tarazu.domain.admission import Asked, Caller, Decision, admit, identify
-from tarazu.domain.calendar import period_of
+from tarazu.domain.calendar import hour_of, period_of
 from tarazu.domain.catalogue import Catalogue
-from tarazu.domain.credits import Hold, RequestState, give_back
+from tarazu.domain.credits import Hold, RequestState, forgiven, give_back
 from tarazu.domain.errors import Refusal
 from tarazu.store.among import among, among_found
 from tarazu.store.availability import BooksUnavailableError
@@ -65,13 +66,14 @@ _LOCK_KEPT = Prepared(
     .with_for_update()
 )
 _WINDOW = ("window_minute", "window_taken")
-_STORE_ACCOUNTS = update_rows(accounts, by=["id"], setting=["period", "used", "balance", *_WINDOW])
+_ABANDONED = ("abandoned_hour", "abandoned_taken")
+_STORE_ACCOUNTS = update_rows(accounts, by=["id"], setting=["period", "used", "balance", *_WINDOW, *_ABANDONED])
 _STORE_KEYS = update_rows(keys, by=["id"], setting=_WINDOW)
 _STORE_HOLDS = insert_rows(requests, HOLD_ROW)
 _STORE_ENDS = update_rows(
     requests,
     by=["id", "period"],
-    setting=["state", "ended_at_ms", "tries", "prompt_tokens", "completion_tokens"],
+    setting=["state", "ended_at_ms", "tries", "prompt_tokens", "completion_tokens", "reason"],
     # The same as "is held", which would lead PostgreSQL to the index of what is held: until that is vacuumed, all that
     # was held in the last minutes is still in there.
     where=requests.c.ended_at_ms.is_(None),
@@ -153,12 +155,25 @@ class _Page:
         is_charge = operation.state is RequestState.CHARGED
         if hold is None:
             return is_charge and operation.request_id in self._charged
-        self._ended.append((hold, operation))
         self._idempotency.end(operation)
+        if operation.reason is not None and not self._forgive(hold.account_id):
+            # Nobody has the reply: it is charged, and its key is free all the same.
+            self._ended.append((hold, replace(operation, state=RequestState.CHARGED)))
+            self._charged.add(hold.request_id)
+            return True
+        self._ended.append((hold, operation))
         if is_charge:
             self._charged.add(hold.request_id)
         else:
             self._change(give_back(self._accounts[hold.account_id], hold))
+        return True
+
+    def _forgive(self, account_id: str) -> bool:
+        free_per_hour = self._catalogue.abandoned_per_hour
+        account = forgiven(self._accounts[account_id], hour_of(self._now_ms), free_per_hour)
+        if account is None:
+            return False
+        self._change(account)
         return True
 
     def store(self) -> None:
@@ -250,6 +265,7 @@ class _Page:
             "tries": end.tries,
             "prompt_tokens": end.prompt_tokens,
             "completion_tokens": end.completion_tokens,
+            "reason": end.reason,
         }
 
     def _usage(self) -> list[dict[str, Any]]:
@@ -291,6 +307,8 @@ def _account_change(account: Account) -> dict[str, Any]:
         "balance": account.balance,
         "window_minute": account.window.minute,
         "window_taken": account.window.taken,
+        "abandoned_hour": account.abandoned_hour,
+        "abandoned_taken": account.abandoned_taken,
     }
 
 

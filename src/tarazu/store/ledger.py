@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine
 from tarazu.domain.admission import Asked, Caller, Decision
 from tarazu.domain.calendar import Clock
 from tarazu.domain.catalogue import Catalogue
-from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.credits import Hold, Reason, RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey
 from tarazu.store.availability import BooksUnavailableError
@@ -152,8 +152,11 @@ class Ledger:
         )
         return charged
 
-    def release(self, hold: Hold, *, tries: int) -> None:
-        """Give a hold's credits back soon; nobody waits for it. Where the books fail, the sweep does it."""
+    def release(self, hold: Hold, *, tries: int, reason: Reason | None = None) -> None:
+        """Give a hold's credits back soon; nobody waits for it. Where the books fail, the sweep does it.
+
+        With a reason it is one of those that are free only so often in an hour.
+        """
         end = End(
             request_id=hold.request_id,
             account_id=hold.account_id,
@@ -161,6 +164,7 @@ class Ledger:
             state=RequestState.RELEASED,
             tries=tries,
             idempotency_key=hold.idempotency_key,
+            reason=reason,
         )
         try:
             self._put(_Call(end, None))

@@ -7,7 +7,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from tarazu.domain.admission import Asked
-from tarazu.domain.credits import RequestState
+from tarazu.domain.credits import Reason, RequestState
 from tarazu.domain.keys import PresentedKey
 
 
@@ -31,6 +31,9 @@ class End(Struct, frozen=True, kw_only=True):
 
     `tries` counts the backends that were asked; the tokens are those of the reply, 0 without one. A charge stores
     `reply` under the request's idempotency key; any other end frees the key.
+
+    A release with a `reason` gives the credits back only as often in an hour as the catalogue says; beyond that it
+    spends them.
     """
 
     request_id: str
@@ -42,6 +45,7 @@ class End(Struct, frozen=True, kw_only=True):
     completion_tokens: int = 0
     idempotency_key: str | None = None
     reply: bytes | None = None
+    reason: Reason | None = None
 
 
 class Sweep(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Select, select, true, tuple_
 
-from tarazu.domain.credits import RequestState, Source
+from tarazu.domain.credits import Reason, RequestState, Source
 from tarazu.store.schema import keys, requests
 
 
@@ -25,6 +25,7 @@ class RequestRow(Struct, frozen=True, kw_only=True):
     tries: int | None
     prompt_tokens: int | None
     completion_tokens: int | None
+    reason: Reason | None
 
 
 def newest_requests(
@@ -86,7 +87,14 @@ def _read(connection: Connection, account_id: str | None, query: Select[Any]) ->
         .order_by(page.c.created_at_ms.desc(), page.c.id.desc())
     )
     return [
-        RequestRow(**{**row, "source": Source(row["source"]), "state": RequestState(row["state"])})
+        RequestRow(
+            **{
+                **row,
+                "source": Source(row["source"]),
+                "state": RequestState(row["state"]),
+                "reason": None if row["reason"] is None else Reason(row["reason"]),
+            }
+        )
         for row in connection.execute(named).mappings()
     ]
 

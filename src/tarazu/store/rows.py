@@ -22,6 +22,8 @@ ACCOUNT_COLUMNS = (
     accounts.c.window_minute,
     accounts.c.window_taken,
     accounts.c.created_at_ms,
+    accounts.c.abandoned_hour,
+    accounts.c.abandoned_taken,
 )
 KEY_COLUMNS = (
     keys.c.id,
@@ -69,7 +71,7 @@ def select_holds() -> Select[Any]:
 
 def account_of(row: Sequence[Any]) -> Account:
     """Read an account, in the order of ACCOUNT_COLUMNS."""
-    id_, name, email, plan, status, period, used, balance, minute, taken, created_at_ms = row
+    id_, name, email, plan, status, period, used, balance, minute, taken, created_at_ms, hour, abandoned = row
     return Account(
         id=id_,
         name=name,
@@ -81,6 +83,8 @@ def account_of(row: Sequence[Any]) -> Account:
         balance=balance,
         window=Window(minute, taken),
         created_at_ms=created_at_ms,
+        abandoned_hour=hour,
+        abandoned_taken=abandoned,
     )
 
 

@@ -41,6 +41,8 @@ accounts = Table(
     Column("window_minute", BigInteger, nullable=False),
     Column("window_taken", Integer, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
+    Column("abandoned_hour", BigInteger, nullable=False, server_default="0"),
+    Column("abandoned_taken", Integer, nullable=False, server_default="0"),
     CheckConstraint("status IN ('active', 'unverified', 'inactive', 'blocked')", name="status"),
     CheckConstraint("used >= 0", name="used"),
     CheckConstraint("balance >= 0", name="balance"),
@@ -84,6 +86,7 @@ requests = Table(
     Column("tries", Integer),
     Column("prompt_tokens", BigInteger),
     Column("completion_tokens", BigInteger),
+    Column("reason", String),
     CheckConstraint("credits >= 0", name="credits"),
     CheckConstraint("source IN ('plan', 'api_balance')", name="source"),
     CheckConstraint("state IN ('held', 'charged', 'released', 'swept')", name="state"),
@@ -96,6 +99,8 @@ requests = Table(
     Index("ix_requests_account_id_created_at_ms", "account_id", "created_at_ms"),
 )
 """One row a request: a hold that ends once, as `charged`, `released` or `swept`. No prompt, no reply.
+
+`reason` tells why it has no reply, where that was the caller's doing: a `Reason`.
 
 On PostgreSQL it is cut by month, so that old months can go once they are in the daily usage; hence `period` in the key.
 The migrations say so, and that the index there has only what is held: said here, it would have every command on SQLite

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, ColumnElement, Connection, RowMapping, and_, bindparam, case, cast, func, select
 
 from tarazu.domain.accounts import AccountStatus
-from tarazu.domain.credits import RequestState
+from tarazu.domain.credits import Reason, RequestState
 from tarazu.store.schema import accounts, daily_usage, requests
 from tarazu.store.usage import Usage
 
@@ -43,6 +43,16 @@ class AccountUsage(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
+class WithoutReply(Struct, frozen=True, kw_only=True):
+    """The newest requests of one account that have no reply by its own doing: why, and how many were charged."""
+
+    account_id: str
+    account_name: str
+    abandoned: int
+    timed_out: int
+    charged: int
+
+
 class DayFigures(Struct, frozen=True, kw_only=True):
     """What all accounts have used on a day: how many did, how much, and those that spent most."""
 
@@ -60,6 +70,14 @@ def figures_by_model(
     """
     values = {"first_id": first_id, "end_id": end_id, "periods": list(periods), "limit": limit}
     return [ModelFigures(**row) for row in connection.execute(_BY_MODEL, values).mappings()]
+
+
+def accounts_without_reply(
+    connection: Connection, *, first_id: str, end_id: str, periods: Sequence[str], limit: int, top: int
+) -> list[WithoutReply]:
+    """Name the `top` accounts with most requests without a reply, of those that `figures_by_model` looks at."""
+    values = {"first_id": first_id, "end_id": end_id, "periods": list(periods), "limit": limit, "top": top}
+    return [WithoutReply(**row) for row in connection.execute(_WITHOUT_REPLY, values).mappings()]
 
 
 def day_figures(connection: Connection, day: str, *, since_minute: int, top: int) -> DayFigures:
@@ -95,8 +113,10 @@ def _usage_of(row: RowMapping, *, of_all: bool) -> Usage:
 
 _LATELY = (
     select(
+        requests.c.account_id,
         requests.c.model_id,
         requests.c.state,
+        requests.c.reason,
         requests.c.credits,
         requests.c.created_at_ms,
         (requests.c.ended_at_ms - requests.c.created_at_ms).label("duration_ms"),
@@ -140,6 +160,21 @@ _BY_MODEL = (
     )
     .group_by(_RANKED.c.model_id)
     .order_by(_RANKED.c.model_id)
+)
+
+_WITHOUT_REPLY = (
+    select(
+        accounts.c.id.label("account_id"),
+        accounts.c.name.label("account_name"),
+        _number_where(_LATELY.c.reason == Reason.ABANDONED).label("abandoned"),
+        _number_where(_LATELY.c.reason == Reason.TIMED_OUT).label("timed_out"),
+        _number_where(_LATELY.c.state == RequestState.CHARGED).label("charged"),
+    )
+    .join(_LATELY, _LATELY.c.account_id == accounts.c.id)
+    .where(_LATELY.c.reason.is_not(None))
+    .group_by(accounts.c.id, accounts.c.name)
+    .order_by(func.count().desc(), accounts.c.id)
+    .limit(bindparam("top"))
 )
 
 _USAGE = {name: func.sum(daily_usage.c[name]) for name in Usage.__struct_fields__}

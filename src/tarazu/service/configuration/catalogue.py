@@ -60,6 +60,7 @@ def read_catalogue(document: dict[str, Any], surroundings: Surroundings, finding
         currency=billing.currency,
         default_model=default_model,
         bounds=_bounds(document, findings),
+        abandoned_per_hour=billing.abandoned_per_hour if billing.abandoned == "free" else 0,
     )
 
 

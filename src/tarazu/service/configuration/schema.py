@@ -69,6 +69,7 @@ ProxyCount = Annotated[int, Meta(ge=0, le=PROXIES_MAX, description=f"a number of
 Url = Annotated[str, Meta(description="an http:// or https:// address", extra={"hidden": True})]
 DatabaseUrl = Annotated[str, Meta(description='a URL such as "sqlite:///tarazu.db"', extra={"hidden": True})]
 Currency = Annotated[str, Meta(pattern=r"\A[A-Z]{3}\Z", description="a currency code of three capital letters")]
+Abandoned = Annotated[str, Meta(pattern=r"\A(?:free|charged)\Z", description='"free" or "charged"')]
 VariableName = Annotated[
     str,
     Meta(
@@ -214,6 +215,8 @@ class BillingSection(Struct, frozen=True):
     timezone: Text = "UTC"
     currency: Currency = "IRT"
     default_model: Text | None = None
+    abandoned: Abandoned = "free"
+    abandoned_per_hour: Count = 60
 
 
 class OperatorsSection(Struct, frozen=True):

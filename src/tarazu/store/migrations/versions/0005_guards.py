@@ -1,8 +1,10 @@
-"""What guards who signs in, and how much is kept of replies.
+"""What guards who signs in, how much is kept of replies, and how many requests without one are free.
 
 The browsers that are known, second factors, and what a session tells about itself; the place of each reply that is kept
-under an idempotency key. The release before goes on beside it: it neither writes nor reads the new tables and columns.
-It asks for no second factor, and what it keeps of replies is not counted for 24 hours, so it should not go on for long.
+under an idempotency key; why a request has no reply, and how many such requests of an account were free in an hour. The
+release before goes on beside it: it neither writes nor reads the new tables and columns. It asks for no second factor,
+gives back what every request without a reply has cost, and what it keeps of replies is not counted for 24 hours, so it
+should not go on for long.
 """
 
 import sqlalchemy as sa
@@ -38,6 +40,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("reply_from IS NOT NULL"),
         postgresql_where=sa.text("reply_from IS NOT NULL"),
     )
+    op.add_column("accounts", sa.Column("abandoned_hour", sa.BigInteger, nullable=False, server_default="0"))
+    op.add_column("accounts", sa.Column("abandoned_taken", sa.Integer, nullable=False, server_default="0"))
+    op.add_column("requests", sa.Column("reason", sa.String))
 
 
 def _create_by_person(name: str) -> None:
