@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,18 +26,26 @@ def listening(configuration: Path | None, told: Told) -> list[Ask]:
     return asked
 
 
+def answers(configuration: Path | None, ask: Ask = RELOAD) -> list[Told]:
+    """Ask all services of this configuration."""
+    told: list[Told] = []
+    for service in running_services(configuration):
+        with closing(service):
+            told.append(service.ask(ask))
+    return told
+
+
 def test_a_service_is_found_by_its_configuration_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the path of the file, however it is written, or by the folder in which the demo runs."""
     told = Told("done", ("noted",), ("problem",))
     asked = listening(tmp_path / "a.toml", told)
     monkeypatch.chdir(tmp_path)
-    [service] = running_services(Path("a.toml"))
-    assert service.ask(Ask(act="drain", for_s=7)) == told
+    assert answers(Path("a.toml"), Ask(act="drain", for_s=7)) == [told]
     assert asked == [Ask(act="drain", for_s=7)]
     assert list(running_services(Path("b.toml"))) == []
     assert list(running_services(None)) == []
     listening(None, Told("demo"))
-    assert [service.ask(RELOAD) for service in running_services(None)] == [Told("demo")]
+    assert answers(None) == [Told("demo")]
 
 
 def test_a_name_that_is_taken_keeps_nothing_from_starting(tmp_path: Path) -> None:
@@ -52,14 +61,13 @@ def test_a_stranger_is_neither_asked_nor_answered(tmp_path: Path, monkeypatch: p
     """Each end heeds what the kernel says of the user at the other, not what its name says."""
     file = tmp_path / "tarazu.toml"
     asked = listening(file, Told("done"))
-    [service] = running_services(file)
     stranger = os.getuid() + 1
-    monkeypatch.setattr(control, "_user_of", lambda _connection: stranger)
-    assert list(running_services(file)) == []
-    with socket.socket(socket.AF_UNIX) as stranger_asks:
+    with monkeypatch.context() as strange, socket.socket(socket.AF_UNIX) as stranger_asks:
+        strange.setattr(control, "_user_of", lambda _connection: stranger)
+        assert answers(file) == []
         stranger_asks.connect(f"\0{control._prefix(os.getuid(), file)}{os.getpid()}")
         assert stranger_asks.recv(1) == b""
-    assert service.ask(RELOAD) == Told("done")
+    assert answers(file) == [Told("done")]
     assert asked == [RELOAD]
 
 
@@ -74,4 +82,4 @@ def test_what_is_no_question_is_not_answered(tmp_path: Path, question: bytes) ->
         asking.shutdown(socket.SHUT_WR)
         assert asking.recv(ANSWER_BYTES_MAX) == b""
     assert asked == []
-    assert [service.ask(RELOAD) for service in running_services(file)] == [Told("done")]
+    assert answers(file) == [Told("done")]

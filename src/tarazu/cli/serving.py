@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - what finds them is loaded only by the commands that tell them something
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,8 @@ def reload(*, config: ConfigPath = None) -> None:
     from tarazu.service.control import Ask
 
     for service in _running(config):
-        say(f"The configuration is reloaded: {_ask(service, Ask(act='reload'))}.")
+        with closing(service):
+            say(f"The configuration is reloaded: {_ask(service, Ask(act='reload'))}.")
 
 
 def drain(
@@ -60,7 +62,8 @@ def drain(
     for service in services:
         say(f"The service is draining: {_ask(service, Ask(act='drain', for_s=for_s))}.")
     for service in services:
-        service.await_end()
+        with closing(service):
+            service.await_end()
     say("The service has ended.")
 
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -111,12 +112,12 @@ class RunningService:
 
     def await_end(self) -> None:
         """Wait until the service has ended."""
-        try:
+        with suppress(OSError):
             self._connection.recv(1)
-        except OSError:
-            pass
-        finally:
-            self._connection.close()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._connection.close()
 
 
 def running_services(configuration: Path | None) -> Iterator[RunningService]:
