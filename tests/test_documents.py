@@ -281,8 +281,8 @@ FIGURES = {
         f"Each holds {passwords.WAITING_MAX}, and they are served in turn",
         f"in the books for {devices.DEVICE_DAYS} days after the",
         (
-            f"{attempts.BY_DEVICE.failures_max} wrong passwords in {attempts.BY_DEVICE.window_ms // MINUTE_MS} minutes, "
-            "then one a minute"
+            f"{attempts.BY_DEVICE.failures_max} wrong passwords in "
+            f"{attempts.BY_DEVICE.window_ms // MINUTE_MS} minutes, then one a minute"
         ),
         (
             f"by email and address ({attempts.BY_EMAIL_AND_ADDRESS.failures_max} in "

@@ -11,6 +11,7 @@ from starlette.types import Message
 
 from tarazu.api import body
 from tarazu.api.body import BROKEN_OFF, BodyReader
+from tarazu.api.head import Head
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.keys import PresentedKey, parse
 from tests.support.answers import assert_refused
@@ -125,7 +126,7 @@ class Bodies:
         more = {"type": "http.request", "body": part, "more_body": len(part) != declared}
         parts.put_nowait(more)
         headers = [*JSON_HEADERS, *([] if declared is None else [(b"content-length", str(declared).encode())])]
-        self.tasks.append(asyncio.create_task(self.reader.read(headers, parts.get, key)))
+        self.tasks.append(asyncio.create_task(self.reader.read(Head(dict(headers)), parts.get, key)))
         for _ in range(5):  # so that all is read that has come
             await asyncio.sleep(0)
         return parts

@@ -83,7 +83,7 @@ def _texts(node: ast.AST, module: str, kind: type | UnionType = bytes | str) -> 
     """Tell the texts of a constant, or of a name that stands for one or several."""
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(node, ast.Name):
-        value = getattr(importlib.import_module(module), node.id, None)
+        value = getattr(importlib.import_module(module), node.id, value)
     values = value if isinstance(value, frozenset | tuple) else (value,)
     of_kind = [each for each in values if isinstance(each, kind)]
     return [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in of_kind]

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tarazu.backends.pool import Pool, PoolError, PoolReply
+from tarazu.backends.pool import Pool, PoolError, PoolReply, Tries
 from tarazu.domain.admission import Asked, Caller, Decision
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.domain.credits import Hold
@@ -71,12 +71,12 @@ class NotingLedger(Ledger):
 class NotingPool(Pool):
     """A pool that takes note of who has answered, after how many tries, and when."""
 
-    async def ask(self, request: ChatRequest, account_id: str | None = None) -> PoolReply:
+    async def ask(self, request: ChatRequest, account_id: str | None = None, asked: Tries | None = None) -> PoolReply:
         """Get a reply as a pool does."""
         access, loop = current_access.get(), asyncio.get_running_loop()
         begin_s = loop.time()
         try:
-            reply = await super().ask(request, account_id)
+            reply = await super().ask(request, account_id, asked)
         except PoolError as error:
             access.tries = error.tries
             raise

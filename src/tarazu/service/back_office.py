@@ -41,7 +41,7 @@ class BackOffice:
         self.catalogue = catalogue
         self.clock = clock
         self._engine = engine
-        self._threads = BoundedThreads(
+        self._threads: BoundedThreads = BoundedThreads(
             "back-office",
             THREADS,
             CALLS_MAX,

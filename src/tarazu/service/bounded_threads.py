@@ -28,7 +28,7 @@ class BoundedThreads:
         beside: "BoundedThreads | None" = None,
     ) -> None:
         """Make the threads; or, `beside` others, run on theirs with a room of one's own to wait in."""
-        self._threads = (
+        self._threads: ThreadPoolExecutor = (
             ThreadPoolExecutor(threads, thread_name_prefix=name) if beside is None else beside._threads  # noqa: SLF001
         )
         self._room = threading.BoundedSemaphore(calls_max)
