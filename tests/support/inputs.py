@@ -81,7 +81,7 @@ def _of(node: ast.AST, name: ast.AST, module: str) -> list[str]:
 
 def _texts(node: ast.AST, module: str, kind: type | UnionType = bytes | str) -> list[str]:
     """Tell the texts of a constant, or of a name that stands for one or several."""
-    value = node.value if isinstance(node, ast.Constant) else None
+    value: object = node.value if isinstance(node, ast.Constant) else None
     if isinstance(node, ast.Name):
         value = getattr(importlib.import_module(module), node.id, value)
     values = value if isinstance(value, frozenset | tuple) else (value,)
