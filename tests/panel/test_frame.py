@@ -3,6 +3,7 @@
 import pytest
 
 from tarazu.panel.headers import CONTENT_SECURITY_POLICY
+from tests.support.at_once import wait_until
 from tests.support.service import RunningService
 from tests.support.visitor import FORM, PASSWORD, Holder, Visitor, holder
 
@@ -141,7 +142,7 @@ def test_a_form_of_another_site_is_refused(
     refused = someone.visitor.send_body(f"/panel{path}", body, **headers)
     assert refused.status == 403
     assert "not valid any more" in refused.text
-    assert "form_refused" in service.log.read_text()
+    wait_until(lambda: "form_refused" in service.log.read_text())
     assert someone.visitor.get("/panel/settings").field("name") == "Sara"
 
 
