@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tarazu.domain.bounds import Bounds
 from tests.support.answers import assert_refused, look, read_usage
 from tests.support.at_once import held
 from tests.support.backend import ScriptedBackend, answers
@@ -17,6 +18,7 @@ from tests.support.processes import books_being_written
 from tests.support.rows import rows
 from tests.support.service import BACKEND_KEY, MODELS, PATIENT, USAGE, Customer, RunningService
 from tests.support.set_clock import SetClock
+from tests.support.visitor import holder
 from tests.support.written import written
 
 SHAPE = re.compile(r"trz_([0-9A-Za-z]{12})([0-9A-Za-z]{32})([0-9A-Za-z]{6})")
@@ -337,3 +339,20 @@ def _customer(customer: Customer, issued: Any) -> Customer:
 
 def _get_usage(service: RunningService, secret: str) -> Any:
     return service.request("GET", USAGE, headers={"Authorization": f"Bearer {secret}"})
+
+
+@rows("decisions.keys.4")
+def test_a_holder_makes_no_more_keys_than_an_account_may_have(service: RunningService) -> None:
+    """Beyond it the form says what to do; a command still makes one, and says that it is beyond."""
+    someone = holder(service)
+    keys = [service.provisioning.create_key(someone.account_id, name="by hand").key.id for _ in range(Bounds().keys)]
+    someone.visitor.get("/panel/keys/new")
+    refused = someone.visitor.send("/panel/keys/new", csrf=None, name="laptop")
+    assert refused.status == 422
+    assert "Revoke one first" in refused.text
+    made = service.run("key", "create", someone.account_id, "--name", "one more")
+    assert (made.returncode, "101 keys that have not ended" in made.stderr) == (0, True)
+    for key in keys[:2]:
+        assert someone.visitor.send(f"/panel/keys/{key}/revoke").status == 303
+    someone.visitor.get("/panel/keys/new")
+    assert someone.visitor.send("/panel/keys/new", csrf=None, name="laptop").status == 200

@@ -192,6 +192,13 @@ def test_no_name_in_a_csv_is_a_formula(books: Books, name: str) -> None:
     assert f",'{name},1," in usage_csv(overview_of(books).usage, Grouping.KEY)
 
 
+def test_a_name_with_a_semicolon_is_quoted_in_a_csv(books: Books) -> None:
+    """Spreadsheets of half of Europe begin a new cell there, and would take what follows for a formula."""
+    books.add(make_key(3, name="a;=1+1"))
+    ask(books, NOON_MS, key=3, end=charge)
+    assert ',"a;=1+1",1,' in usage_csv(overview_of(books).usage, Grouping.KEY)
+
+
 def test_keys_are_listed_with_their_state_and_last_use(books: Books) -> None:
     """The newest first; one that has never been used says so."""
     books.add(

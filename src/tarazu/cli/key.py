@@ -8,7 +8,7 @@ from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import IssuedKeyDocument, KeyDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option, number_option
-from tarazu.cli.output import Column, print_fields, print_json, print_table, say, shown_once
+from tarazu.cli.output import Column, print_fields, print_json, print_table, say, say_aside, shown_once
 from tarazu.cli.pasted import id_of_key
 from tarazu.cli.program import command_line
 
@@ -160,6 +160,10 @@ def _print_issued(issued: "IssuedKey", config: "Path | None", *, as_json: bool) 
         f"Nothing can show it again. Make another in its place: {command_line(f'key replace {document.id}', config)}",
     ):
         _print_document(document, as_json=as_json)
+    if issued.live_keys is not None:
+        say_aside(
+            f"tarazu: The account has {issued.live_keys:,} keys that have not ended, more than its holder may make."
+        )
 
 
 def _print_document(document: IssuedKeyDocument, *, as_json: bool) -> None:

@@ -75,6 +75,11 @@ def new_act_id(at_ms: int) -> str:
     return ACT_PREFIX + new_unique_part(at_ms)
 
 
+def first_act_id(at_ms: int) -> str:
+    """Tell what sorts before the ids of all acts from this instant on, and after all earlier ones."""
+    return ACT_PREFIX + _time_part(at_ms)
+
+
 def new_process_id() -> str:
     """Name this process: its machine, its number there, and 14 random characters, since containers may share both."""
     return f"{socket.gethostname()[:HOST_CHARACTERS_MAX]}:{os.getpid()}:{_random()}"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Key, Window
@@ -21,18 +21,35 @@ from tarazu.service.checks import (
 )
 from tarazu.service.creating import asked_under, created_before, record_creation
 from tarazu.service.finding import KeyPage, existing_account, keys_page, no_key
+from tarazu.service.pace import require_pace
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.store.accounts import (
     lock_account,
 )
-from tarazu.store.keys import find_key, insert_key, list_keys, revoke_key, set_key_expiry
+from tarazu.store.keys import (
+    count_live_keys,
+    find_key,
+    insert_key,
+    list_keys,
+    newest_live_keys,
+    revoke_key,
+    set_key_expiry,
+)
+from tarazu.store.trail import Via
+
+NEW_KEYS = ("key.create", "key.replace")
+"""The acts that make a key."""
 
 
 class IssuedKey(Struct, frozen=True):
-    """A key just made. `secret` is the whole key; this is the only time that it can be seen."""
+    """A key just made. `secret` is the whole key; this is the only time that it can be seen.
+
+    `live_keys` is how many the account has by it, where its holder could not have made it.
+    """
 
     key: Key
     secret: str
+    live_keys: int | None = None
 
     def __repr__(self) -> str:
         """Name the key without its secret."""
@@ -119,6 +136,11 @@ class KeyActs(Acting):
         with self._reading() as connection:
             return keys_page(connection, account_id, limit=limit, after=after)
 
+    def live_keys(self, account_id: str, *, limit: int) -> list[Key]:
+        """List the keys of an account that have not ended, the newest first, at most `limit`."""
+        with self._reading() as connection:
+            return newest_live_keys(connection, account_id, self._clock(), limit=limit)
+
     def key(self, key_id: str) -> Key:
         """Show one key.
 
@@ -155,6 +177,7 @@ class KeyActs(Acting):
             old = _lock_key(connection, key_id, account_id)
             if not old.is_active(now):
                 raise ConflictError("{key} has ended; create a new key instead.", key=key_id)
+            live_keys = self._live_keys(connection, old.account_id, more=1 if grace_s else 0)
             if grace_s > 0:
                 ends_at_ms = now + grace_s * 1_000
                 set_key_expiry(connection, key_id, min(ends_at_ms, old.expires_at_ms or ends_at_ms))
@@ -171,7 +194,25 @@ class KeyActs(Acting):
             )
             detail = {"name": old.name, "in_place_of": old.id, "grace_s": grace_s}
             self._record(connection, "key.replace", old.account_id, issued.key.id, **detail)
-        return issued
+        return structs.replace(issued, live_keys=live_keys)
+
+    def _live_keys(self, connection: Connection, account_id: str, *, more: int) -> int | None:
+        """Hold a holder, of an account that is locked, to the bounds of keys; tell others when they go beyond.
+
+        Raises:
+            ConflictError: there would be more keys than may be, or too many were made within an hour.
+        """
+        bounds, now_ms = self._catalogue.bounds, self._clock()
+        live_keys = count_live_keys(connection, account_id, now_ms) + more
+        if self._via is not Via.HOLDER:
+            return live_keys if live_keys > bounds.keys else None
+        if more and live_keys > bounds.keys:
+            raise ConflictError(
+                "An account may have {most} keys that have not ended, and this one has as many. Revoke one first.",
+                most=bounds.keys,
+            )
+        require_pace(connection, account_id, NEW_KEYS, hourly_max=bounds.new_keys_hourly, now_ms=now_ms)
+        return None
 
     def _new_key(
         self,
@@ -185,6 +226,8 @@ class KeyActs(Acting):
     ) -> IssuedKey:
         created_at_ms = self._clock()
         existing_account(connection, account_id)
+        lock_account(connection, account_id)
+        live_keys = self._live_keys(connection, account_id, more=1)
         issued = _issue(
             connection,
             account_id=account_id,
@@ -197,7 +240,7 @@ class KeyActs(Acting):
             expires_at_ms=checked_expiry(created_at_ms, expires_in_s),
         )
         self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
-        return issued
+        return structs.replace(issued, live_keys=live_keys)
 
     def _models(self, models: Sequence[str] | None) -> tuple[str, ...] | None:
         if models is None:

@@ -5,11 +5,12 @@ import os
 from sqlalchemy import Connection
 
 from tarazu.domain.calendar import Clock
-from tarazu.domain.people import Person
+from tarazu.domain.people import Person, PersonKind
 from tarazu.domain.second_factor import RECOVERY_CODES, RECOVERY_ENTROPY_BYTES, begin, recovery_codes, secret_of
 from tarazu.domain.sessions import Session
 from tarazu.service.back_office import BackOffice
 from tarazu.service.checks import NAME_LENGTH_MAX, checked_text
+from tarazu.service.pace import require_pace
 from tarazu.service.people import lock_person, login_of, set_language, set_name, set_password, shut_out
 from tarazu.service.personal_acts import record_personal_act
 from tarazu.service.proving import Browser, Prover, SignedIn, check_password, owner_of
@@ -21,6 +22,8 @@ from tarazu.store.second_factors import forget_second_factor, has_second_factor,
 from tarazu.store.sessions import confirm_session, end_session, end_sessions, list_sessions
 
 LANGUAGE_LENGTH_MAX = 35
+RENAMES_HOURLY_MAX = 30
+"""Of one holder: each leaves an act in the trail, for good."""
 
 
 class OwnAccess:
@@ -144,7 +147,7 @@ class OwnAccess:
         """Give a person another name; a holder's is that of the account.
 
         Raises:
-            ProvisioningError: it is too long, empty, or not printable.
+            ProvisioningError: it is too long, empty, or not printable, or a holder's was changed too often.
         """
         name = checked_text("name", name, NAME_LENGTH_MAX)
         owner = owner_of(person)
@@ -153,6 +156,9 @@ class OwnAccess:
             lock_person(connection, owner)
             login = login_of(connection, owner)
             if login is not None and login.person.name != name:
+                if person.kind is PersonKind.HOLDER:
+                    now_ms = self._clock()
+                    require_pace(connection, person.id, ["account.set"], hourly_max=RENAMES_HOURLY_MAX, now_ms=now_ms)
                 set_name(connection, owner, name)
                 record_personal_act(connection, "set", person, self._clock(), name=[login.person.name, name])
 

@@ -24,7 +24,8 @@ class Grouping(StrEnum):
 def usage_csv(report: UsageReport, by: Grouping) -> str:
     """Write the lines of a report, with a head and as the standard for CSV (RFC 4180) has it.
 
-    A name that a spreadsheet would take for a formula gets an apostrophe before it.
+    A name that a spreadsheet would take for a formula gets an apostrophe before it, one with a semicolon quotes around
+    it.
     """
     match by:
         case Grouping.DAY:
@@ -38,8 +39,11 @@ def usage_csv(report: UsageReport, by: Grouping) -> str:
 def _csv(head: list[str], lines: Iterable[tuple[list[str], UsageLine]]) -> str:
     text = StringIO()
     writer = csv.writer(text)
+    quoting = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow([*head, *Usage.__struct_fields__])
-    writer.writerows([*names, *astuple(line.usage)] for names, line in lines)
+    for names, line in lines:
+        is_split_elsewhere = any(";" in name for name in names)  # by spreadsheets of countries with decimal commas
+        (quoting if is_split_elsewhere else writer).writerow([*names, *astuple(line.usage)])
     return text.getvalue()
 
 

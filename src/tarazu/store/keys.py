@@ -1,6 +1,6 @@
 """Keys in the books: add, find, end."""
 
-from sqlalchemy import Connection, insert, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, tuple_, update
 
 from tarazu.domain.accounts import Key
 from tarazu.store.rows import key_of, key_row, select_keys
@@ -21,6 +21,19 @@ def find_key(connection: Connection, key_id: str) -> Key | None:
 def list_keys(connection: Connection, account_id: str) -> list[Key]:
     """Read all keys of an account, also those that have ended, oldest first."""
     query = select_keys().where(keys.c.account_id == account_id).order_by(keys.c.created_at_ms, keys.c.id)
+    return [key_of(row) for row in connection.execute(query)]
+
+
+def count_live_keys(connection: Connection, account_id: str, now_ms: int) -> int:
+    """Count the keys of an account that have not ended."""
+    query = select(func.count()).select_from(keys).where(keys.c.account_id == account_id, _is_live(now_ms))
+    return int(connection.execute(query).scalar_one())
+
+
+def newest_live_keys(connection: Connection, account_id: str, now_ms: int, *, limit: int) -> list[Key]:
+    """Read an account's keys that have not ended, the newest first, at most `limit`."""
+    query = select_keys().where(keys.c.account_id == account_id, _is_live(now_ms))
+    query = query.order_by(keys.c.created_at_ms.desc(), keys.c.id.desc()).limit(limit)
     return [key_of(row) for row in connection.execute(query)]
 
 
@@ -47,6 +60,11 @@ def revoke_key(connection: Connection, key_id: str, now_ms: int) -> None:
     connection.execute(
         update(keys).where(keys.c.id == key_id).where(keys.c.revoked_at_ms.is_(None)).values(revoked_at_ms=now_ms)
     )
+
+
+def _is_live(now_ms: int) -> ColumnElement[bool]:
+    """Say in SQL what `Key.is_active` does."""
+    return keys.c.revoked_at_ms.is_(None) & (keys.c.expires_at_ms.is_(None) | (keys.c.expires_at_ms > now_ms))
 
 
 def set_key_expiry(connection: Connection, key_id: str, expires_at_ms: int) -> None:

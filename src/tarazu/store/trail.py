@@ -1,5 +1,6 @@
 """The trail: every act on the books but requests, with who, by what way, and when."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
@@ -55,6 +56,20 @@ def list_acts(
     if before is not None:
         query = query.where(acts.c.id < before)
     return [_act_of(row) for row in connection.execute(query).mappings()]
+
+
+def newest_by_holder(
+    connection: Connection, account_id: str, names: Collection[str], *, first_id: str, limit: int
+) -> list[int]:
+    """Tell when an account's holder has done these acts, the newest first: at most `limit`, from the id on."""
+    query = (
+        select(acts.c.made_at_ms)
+        .where(acts.c.account_id == account_id, acts.c.id >= first_id)
+        .where(acts.c.via == Via.HOLDER.value, acts.c.act.in_(names))
+        .order_by(acts.c.id.desc())
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
 
 
 def _act_of(row: Any) -> Act:

@@ -62,7 +62,7 @@ class KeyPages:
 
         try:
             issued = await act(self._office, visit, replace)
-        except ConflictError as error:  # it has ended
+        except ConflictError as error:  # it has ended, or there are too many
             return await self._show(visit, HTTPStatus.CONFLICT, told(error, visit.formats))
         return _shown(visit, issued, grace_s)
 

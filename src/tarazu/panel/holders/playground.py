@@ -25,6 +25,8 @@ from tarazu.service.completion import Completion, Completions
 from tarazu.service.provisioning import Provisioning
 
 TURNS_MAX = 500
+KEYS_MAX = 50
+"""The newest keys, to choose from."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -79,13 +81,12 @@ class PlaygroundPages:
 
     async def _choices(self, visit: Visit) -> Choices:
         def look(books: Provisioning) -> tuple[Account, list[Key]]:
-            return books.account(visit.someone.id), books.keys(visit.someone.id)
+            return books.account(visit.someone.id), books.live_keys(visit.someone.id, limit=KEYS_MAX)
 
         account, keys = await act(self._office, visit, look)
-        now_ms = self._office.clock()
         models = offered_models(account, self._office.catalogue)
         return Choices(
-            keys=tuple(key for key in reversed(keys) if key.is_active(now_ms)),
+            keys=tuple(keys),
             models=tuple(model.id for model in models),
         )
 

@@ -127,5 +127,10 @@ def _key_id(visit: Visit) -> str:
 
 def _shown(visit: Visit, account: Account, issued: IssuedKey, grace_s: int | None) -> Response:
     return visit.page(
-        "operators/account_key_shown.html", account=account, key=issued.key, secret=issued.secret, grace_s=grace_s
+        "operators/account_key_shown.html",
+        account=account,
+        key=issued.key,
+        secret=issued.secret,
+        grace_s=grace_s,
+        live_keys=issued.live_keys,
     )
