@@ -129,6 +129,17 @@ def test_the_key_comes_from_a_file(
     assert api.authorizations == {f"Bearer {KEY}"}
 
 
+def test_a_key_file_that_others_can_read_is_told(chat: Commands, api: ScriptedApi, folder: Path) -> None:
+    """With the line that keeps them out, beside the reply."""
+    (folder / "key").write_text(KEY)
+    for mode, is_told in ((0o644, True), (0o600, False)):
+        (folder / "key").chmod(mode)
+        api.replies = [reply("ok")]
+        ran = chat("chat", "Hi", "--key-file", "key")
+        assert (ran.status, ran.out) == (0, "ok\n")
+        assert ("Other users can read key. Keep them out with: chmod 600 key" in ran.err) == is_told
+
+
 @pytest.mark.parametrize("text", ["", KEY[:-1], KEY[:-1] + "!", KEY[:-2] + KEY[-1] + KEY[-2], "\xff", "x" * 9_999])
 def test_a_mistyped_key_is_told_before_it_is_sent(chat: Commands, api: ScriptedApi, folder: Path, text: str) -> None:
     """A key whose shape or checksum is wrong goes nowhere, and is not repeated in the error."""

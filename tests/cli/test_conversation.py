@@ -137,10 +137,18 @@ def test_a_refused_turn_can_be_sent_again(terminal: Terminal, api: ScriptedApi) 
 def test_the_model_can_be_changed(terminal: Terminal, api: ScriptedApi) -> None:
     """/model lists the key's models with their prices, /model ID asks another from then on."""
     assert re.search(r"MODEL +NAME +CREDITS +STATUS\s+test/one +Test One +2 +available", terminal.say("/model"))
-    terminal.say("/model test/two")
+    assert "test/one is asked from now on." in terminal.say("/model test/one")
     api.replies = [error(404, "model_not_found", "No such model.")]
     assert "model_not_found: No such model." in terminal.say("Hi")
-    assert api.asked[0]["model"] == "test/two"
+    assert api.asked[0]["model"] == "test/one"
+
+
+def test_a_model_that_the_key_has_not_is_refused(terminal: Terminal, api: ScriptedApi) -> None:
+    """A mistyped /model ID is told at once, and the one before is asked on."""
+    shown = terminal.say("/model nope")
+    assert "This key has no model nope.\n/model lists those that it has." in shown
+    terminal.say("Hi")
+    assert "model" not in api.asked[0]
 
 
 def test_usage_is_shown_on_demand(terminal: Terminal) -> None:

@@ -9,7 +9,9 @@ from getpass import getpass
 from pathlib import Path
 
 from tarazu.cli.errors import CommandError
+from tarazu.cli.output import say_aside
 from tarazu.domain.keys import parse
+from tarazu.service.private_files import file_advice
 
 KEY_VARIABLE = "TARAZU_API_KEY"
 KEY_FILE_BYTES_MAX = 4_096
@@ -33,6 +35,8 @@ def caller_key(key_file: Path | None, environ: Mapping[str, str] = os.environ) -
             f"There is no valid API key in {source}. A key is trz_ and 50 letters and digits, exactly as it was shown.",
             KEY_ADVICE,
         )
+    if key_file is not None and (advice := file_advice(key_file)):
+        say_aside(f"tarazu: {advice}")
     return key
 
 

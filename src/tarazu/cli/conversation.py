@@ -81,8 +81,7 @@ class Conversation:
             case ["/model"]:
                 self._list_models()
             case ["/model", model_id]:
-                self._model = model_id
-                self._note(f"{model_id} is asked from now on.")
+                self._change_model(model_id)
             case ["/usage"]:
                 self._print_usage()
             case ["/help"]:
@@ -115,6 +114,17 @@ class Conversation:
                 for model in self._client.models().data
             ),
         )
+
+    def _change_model(self, model_id: str) -> None:
+        """Ask another model from now on, if the key may use it.
+
+        Raises:
+            CommandError: it may not, or the service cannot be asked.
+        """
+        if model_id not in {model.id for model in self._client.models().data}:
+            raise CommandError(f"This key has no model {model_id}.", "/model lists those that it has.")
+        self._model = model_id
+        self._note(f"{model_id} is asked from now on.")
 
     def _print_usage(self) -> None:
         usage = self._client.usage()

@@ -1,17 +1,15 @@
 """What a configuration allows and is yet no good: told by `tarazu check`, and of plans at each reload."""
 
-import shlex
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tarazu.domain.catalogue import BackendSpec, Catalogue
 from tarazu.service.configuration import Configuration
+from tarazu.service.private_files import file_advice
 from tarazu.store.availability import BooksUnavailableError
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def advice(configuration: Configuration) -> tuple[str, ...]:
@@ -60,17 +58,6 @@ def plan_advice(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
         for plan, count in sorted(counts.items())
         if catalogue.plan(plan) is None
     )
-
-
-def file_advice(path: Path) -> str | None:
-    """Tell what to do where other users of the machine can read a file that holds a secret."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:  # whoever reads it tells
-        return None
-    if not mode & OTHERS or not stat.S_ISREG(mode):
-        return None
-    return f"Other users can read {path}. Keep them out with: {shlex.join(['chmod', '600', str(path)])}"
 
 
 def _are_there(database_url: str) -> bool:

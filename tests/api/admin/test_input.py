@@ -71,6 +71,8 @@ def test_a_member_of_another_type(admin: AdminClient, route: Route) -> None:
             wrong = value if type_ in types else None if "null" not in types else {}
             answer = admin.ask(route.method, path_of(route, NOBODY), {**example(route), member: wrong})
             assert assert_domain_error(answer, 400, "invalid_request") == {"member": member}, (member, wrong)
+            assert f"{member} must be " in answer.json["error"]["message"]
+            assert "`" not in answer.json["error"]["message"]  # a library's own words have it
 
 
 @with_a_body

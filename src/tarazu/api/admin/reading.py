@@ -21,6 +21,17 @@ _ID = re.compile(r"[a-z]{1,8}_[0-9A-Za-z]{1,64}")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at .*)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*?)`")
 _AT_MEMBER = re.compile(r"(?P<fault>.*) - at `\$\.(?P<member>[a-z_]+).*", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`")
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+"""What the decoder expected, in words."""
 _OF_VALUES = ("Invalid enum value", "Integer value out of range", "Number out of range")
 """What the decoder says when the type is right and the value is not."""
 _ERRORS_OF_BODIES = {
@@ -114,4 +125,8 @@ def _invalid(error: msgspec.ValidationError, noun: str) -> AdminRefusedError:
         return refused(
             AdminError.INVALID_VALUE, f"The {noun} {details.member} has a value that it may not have.", details
         )
-    return refused(AdminError.INVALID_REQUEST, f"The {noun} {details.member}: {found['fault']}.", details)
+    wanted = _EXPECTED.match(found["fault"])
+    if wanted is None:
+        return refused(AdminError.INVALID_REQUEST, f"The {noun} {details.member} is not as it must be.", details)
+    kinds = " or ".join(_WORDS.get(kind.strip(), kind.strip()) for kind in wanted["kinds"].split("|"))
+    return refused(AdminError.INVALID_REQUEST, f"The {noun} {details.member} must be {kinds}.", details)
