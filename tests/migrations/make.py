@@ -68,6 +68,7 @@ def _make(revision: str) -> KeptBooks:
 def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -> dict[str, str]:
     """Do something of everything over three months; answer with some of the keys, by what they are."""
     clock.set("2025-12-31T23:59:30Z")
+    service.json("db", "upgrade")
     planned, mixed, payg = (
         service.customer("large"),
         service.customer("basic", balance=50),
