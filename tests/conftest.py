@@ -147,3 +147,10 @@ def store(store_kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
 
 def _names_its_store(test: pytest.Item) -> bool:
     return any("store_kind" in mark.args[0] for mark in test.iter_markers("parametrize"))
+
+
+@pytest.fixture
+def row(request: pytest.FixtureRequest) -> str:
+    """The rows that a test holds, for its name alone."""
+    rows: str = request.param
+    return rows

@@ -71,10 +71,3 @@ def noon(clock: SetClock, backend: ScriptedBackend) -> None:
     """Begin the test at the same time as all others, with a model that answers."""
     clock.set(NOON)
     assert backend.received == []
-
-
-@pytest.fixture
-def row(request: pytest.FixtureRequest) -> str:
-    """The rows that a test holds, for its name alone."""
-    rows: str = request.param
-    return rows

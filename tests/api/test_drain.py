@@ -56,7 +56,7 @@ class Caller(threading.Thread):
             time.sleep(self._pause_s)
 
 
-@rows("decisions.added_by_this_project.15")
+@rows("decisions.added_by_this_project.19")
 @pytest.mark.parametrize("how", ["SIGTERM", "tarazu drain"])
 def test_no_caller_is_cut_off(service: RunningService, how: str) -> None:
     """Each request that was sent is answered, and paid for once."""
@@ -79,7 +79,7 @@ def test_no_caller_is_cut_off(service: RunningService, how: str) -> None:
     assert look(service, "SELECT state, count(*) FROM requests GROUP BY state") == [("charged", total)]
 
 
-@rows("decisions.added_by_this_project.14", "decisions.added_by_this_project.15")
+@rows("decisions.added_by_this_project.18", "decisions.added_by_this_project.19")
 def test_while_it_drains_it_is_not_ready_and_each_answer_closes_its_connection(service: RunningService) -> None:
     """At once, in all workers; health and life are as ever, and so are replies."""
     customer = service.customer()

@@ -87,14 +87,14 @@ def test_health_needs_no_key_and_tells_nothing(service: RunningService) -> None:
     assert "x-request-id" in answer.headers
 
 
-@rows("decisions.added_by_this_project.14")
+@rows("decisions.added_by_this_project.18")
 def test_life_and_readiness_need_no_key_and_tell_nothing(service: RunningService) -> None:
     """While all is well: that the process turns, and that nothing keeps it from serving."""
     assert (service.get("/livez").status, service.get("/livez").json) == (200, {"status": "ok"})
     assert (service.get("/readyz").status, service.get("/readyz").json) == (200, {"status": "ok", "problems": []})
 
 
-@rows("decisions.added_by_this_project.14")
+@rows("decisions.added_by_this_project.18")
 def test_it_is_not_ready_while_the_books_take_no_write(service: RunningService) -> None:
     """To be asked takes no lock, so life and health are as ever; and it is ready again as soon as they are."""
     with books_being_written(service):

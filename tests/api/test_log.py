@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,6 +24,8 @@ ACCESS = "[logs]\naccess = true\n"
 PROMPT = "prompt-canary-91bd"
 NOT_READ = 3_000
 """Lines that nobody reads: several times what a pipe holds."""
+SLOWER_MAX = 3
+"""So many times as long may the quickest answer take when the pipe is full; if something waited, none would come."""
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +213,7 @@ def test_a_reader_that_never_reads_slows_nobody(tmp_path: Path, module_backend: 
         os.close(writer)
         customer = service.customer()
         took_s = [timed(service, customer) for _ in range(NOT_READ)]
-        assert statistics.median(took_s[-100:]) < 2 * statistics.median(took_s[:100])
+        assert min(took_s[-100:]) < SLOWER_MAX * min(took_s[:100])  # the least, since the machine may be busy
         assert service.stop() == 0
         held = b""
         while part := os.read(reader, 65_536):

@@ -134,7 +134,7 @@ def _asked(service: RunningService, customer: Customer) -> Any:
     return _Status(ask(service, customer, LEAVES_AFTER_S + PAUSE_S) or 0)
 
 
-@rows("decisions.added_by_this_project.15")
+@rows("decisions.added_by_this_project.19")
 def test_after_a_pause_no_caller_who_left_is_charged(service: RunningService, backend: ScriptedBackend) -> None:
     """Some were with the backend when the workers stood still, others asked then: nobody waited for the answer."""
     customer = service.customer()

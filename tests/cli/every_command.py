@@ -36,6 +36,7 @@ WITH_BOOKS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("key", "list"): (ACCOUNT,),
     ("key", "revoke"): (KEY,),
     ("key", "replace"): (KEY,),
+    ("request",): ("req_0V2yJ8kQm4tB7wXc1NfRpL2",),
 }
 """Commands that work on books that are there, and make or migrate none."""
 MAKING = frozenset({("serve",), ("db", "upgrade"), ("db", "restore")})

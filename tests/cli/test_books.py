@@ -20,6 +20,7 @@ from tests.cli.every_command import MAKING, WITH_BOOKS, WITHOUT_BOOKS, every_com
 from tests.support.backups import change, dump_of
 from tests.support.missing import cannot_try
 from tests.support.patience import PATIENCE_S
+from tests.support.rows import rows
 
 
 @pytest.fixture
@@ -48,6 +49,7 @@ def _refusals(tarazu: Commands, *, of_another_release: bool = False) -> Iterator
         yield problem, place
 
 
+@rows("decisions.added_by_this_project.14")
 def test_no_other_command_makes_books(tarazu: Commands, folder: Path) -> None:
     """Where there are none each says so with their place and the next step, and leaves the folder as it is."""
     (folder / "tarazu.db").unlink()

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.commands import Commands
+from tests.support.rows import rows
 
 
 def test_the_switch_stops_and_resumes(tarazu: Commands) -> None:
@@ -15,6 +16,7 @@ def test_the_switch_stops_and_resumes(tarazu: Commands) -> None:
     assert tarazu.json("intake", "status")["stopped"] is False
 
 
+@rows("decisions.beside_the_specification.1")
 def test_a_person_reads_what_it_means(tarazu: Commands) -> None:
     """The switch is told in words, with the command that turns it back."""
     assert tarazu("intake", "status").out == "Intake is running: completions are taken.\n"

@@ -14,6 +14,7 @@ from tarazu.cli.app import COMMANDS, whole_app
 from tests.cli.commands import COMMAND, Commands, clean_environ, run_process
 from tests.cli.every_command import WITH_BOOKS, WITHOUT_BOOKS
 from tests.support.patience import PATIENCE_S
+from tests.support.rows import rows
 from tests.support.stores import SqliteStore
 
 HEAVY = (
@@ -223,6 +224,7 @@ def test_a_value_that_is_taken_for_something_else_is_explained(
     assert words in ran.err
 
 
+@rows("decisions.added_by_this_project.17")
 def test_a_secret_that_is_pasted_is_not_repeated(tarazu: Commands) -> None:
     """Whole keys, tokens and links, wherever they are pasted; the message names the id of a key or a token."""
     account = tarazu.account("--email", "ada@example.com")

@@ -21,6 +21,7 @@ from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.serving import ServingError
 from tests.cli.commands import COMMAND, Commands, clean_environ
 from tests.support.patience import PATIENCE_S
+from tests.support.rows import rows
 
 URL = "http://127.0.0.1:8080"
 KEY = re.compile(r"trz_\w{50}")
@@ -121,6 +122,7 @@ def test_the_key_is_in_no_file(demo: Commands, folder: Path) -> None:
     assert not any(secret in file.read_bytes() for file in folder.iterdir())
 
 
+@rows("decisions.added_by_this_project.15")
 @pytest.mark.usefixtures("served")
 @pytest.mark.parametrize("is_watched", [False, True], ids=["log", "terminal"])
 def test_no_key_that_other_machines_could_use_ends_in_a_log(

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.commands import COMMAND, Commands, Ran, clean_environ
 from tests.support.patience import PATIENCE_S
+from tests.support.rows import rows
 
 FULL = ">/dev/full"
 CLOSED = ">&-"
@@ -65,6 +66,7 @@ def test_chat_without_input_asks_nothing(folder: Path) -> None:
     assert (ran.status, ran.err.splitlines()[0]) == (2, "tarazu: The prompt is empty.")
 
 
+@rows("decisions.added_by_this_project.16")
 @pytest.mark.parametrize(
     ("command", "made", "next_step", "output"),
     [

@@ -22,7 +22,7 @@ from msgspec import Struct
 ROOT = Path(__file__).parents[2]
 PAGES = {"spec": ROOT / "docs/specification.md", "decisions": ROOT / "docs/decisions.md"}
 CONFORMANCE = ROOT / "docs/conformance.md"
-TESTS = "tests/api"
+TESTS = ("tests/api", "tests/cli")
 ROWS_WITHOUT_MEANING = ("spec.what_the_service_does",)
 """An introduction; what it says stands again in the tables."""
 EXCERPT_LENGTH = 110
@@ -56,9 +56,9 @@ def read_rows() -> list[Row]:
 
 @cache
 def nodes_by_row() -> dict[str, list[str]]:
-    """Collect the tests of the API and find the rows in their names."""
+    """Collect the tests of the API and of the commands, and find the rows in their names."""
     collected = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", "-p", "no:xdist", TESTS],
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", "-p", "no:xdist", *TESTS],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -81,9 +81,9 @@ def conformance_page() -> str:
     lines = [
         "# Which test holds which row",
         "",
-        "Every row of [specification.md](specification.md) and [decisions.md](decisions.md), and the black-box tests",
-        "over real HTTP that hold it. `python -m tests.support.rows` writes this page; `tests/test_conformance.py`",
-        "fails when it is not current, or when a row has no test.",
+        "Every row of [specification.md](specification.md) and [decisions.md](decisions.md), and the black-box tests,",
+        "over real HTTP or by commands, that hold it. `python -m tests.support.rows` writes this page;",
+        "`tests/test_conformance.py` fails when it is not current, or when a row has no test.",
     ]
     section = ""
     for row in read_rows():
