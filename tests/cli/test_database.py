@@ -93,7 +93,8 @@ def test_backup_says_what_it_holds(tarazu: Commands, books: Path) -> None:
     tarazu.account()
     ran = tarazu("db", "backup", "backup.db")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out == f"backup.db has the books at revision {HEAD}: 1 account and 0 requests, in 0.2 MiB.\n"
+    size = f"{books.with_name('backup.db').stat().st_size / 2**20:.1f} MiB"
+    assert ran.out == f"backup.db has the books at revision {HEAD}: 1 account and 0 requests, in {size}.\n"
     assert dump_of(books.with_name("backup.db")) == dump_of(books)
 
 
