@@ -118,7 +118,7 @@ def test_a_worker_that_stands_still_is_replaced_and_nobody_who_left_is_charged(
     assert at_once([partial(ask, service, customer, PATIENCE_S)] * MANY) == [200] * MANY
     assert charged(service, customer) == statuses.count(200) + MANY
     assert other in workers(service)
-    assert [event["process"] for event in events(service, "worker_stuck")][-1] == stuck
+    assert [event["worker_pid"] for event in events(service, "worker_stuck")][-1] == stuck
 
 
 class _Status(int):

@@ -117,7 +117,7 @@ def test_a_process_that_stands_still_is_killed_and_started_again(monkeypatch: py
         assert has_ended()
         [reply] = replies(model.address, asked(QUESTION))
         assert "Paris" in reply.text
-    assert [line["process"] for line in logs if line["event"] == "local_model_hangs"] == [hung]
+    assert [line["model_pid"] for line in logs if line["event"] == "local_model_hangs"] == [hung]
 
 
 def test_names_paris_every_time(models: LocalModels) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -80,6 +80,7 @@ def test_what_is_no_question_is_not_answered(tmp_path: Path, question: bytes) ->
         asking.connect(f"\0{control._prefix(os.getuid(), file)}{os.getpid()}")
         asking.sendall(question)
         asking.shutdown(socket.SHUT_WR)
-        assert asking.recv(ANSWER_BYTES_MAX) == b""
+        with suppress(ConnectionResetError):  # where the rest of it is not even read
+            assert asking.recv(ANSWER_BYTES_MAX) == b""
     assert asked == []
     assert answers(file) == [Told("done")]

@@ -266,6 +266,7 @@ _LOGS: dict[str, Any] = {"handlers": {}, "formatters": {}, "loggers": {}}
 
 def _logged_worker(logs: LogSettings, target: Callable[..., None], *arguments: Any) -> None:
     """Run a worker process to its end; why it cannot is in the log, and nowhere else."""
+    become_worker()  # before its first thread, which is to have its turns as all others
     with logs_written(logs) as lines:
         lines.start()
         try:
@@ -277,7 +278,6 @@ def _logged_worker(logs: LogSettings, target: Callable[..., None], *arguments: A
 
 def _load(connections: int, connection: "Connection[Any, Any]") -> Any:
     """Make the application; runs in each worker process."""
-    become_worker()
     link = Link(connection, on_parent_end=lambda: end_without_parent(_stop_timeout_s(setup.configuration)))
     setup: Setup = link.begin()
     server = setup.configuration.server
