@@ -1,18 +1,21 @@
 """What Linux is asked for beyond Python's own modules. Elsewhere nothing happens, and the service does without."""
 
 import ctypes
+import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-PR_SET_DUMPABLE = 4
+CORE_BYTES_MAX = 1
+"""Less than any core dump has. With 0 Linux still hands dumps to a program that collects them, with 1 it does not."""
 PR_SET_CHILD_SUBREAPER = 36
 """From Linux's prctl.h."""
 
 
 def forbid_core_dumps() -> None:
-    """Let no core dump, and no other process of the same user, show this process's memory, which holds keys."""
-    _prctl(PR_SET_DUMPABLE, 0)
+    """Let no core dump show this process's memory, which holds keys, nor that of a process that it starts."""
+    with suppress(OSError, ValueError):  # a limit that is lower already
+        resource.setrlimit(resource.RLIMIT_CORE, (CORE_BYTES_MAX, CORE_BYTES_MAX))
 
 
 def adopt_orphans() -> None:

@@ -23,7 +23,7 @@ def hold_signals() -> None:
 
 
 def become_worker() -> None:
-    """Make this process one for itself: SIGTERM stops it, and its memory is shown to no other."""
+    """Make this process one for itself: SIGTERM stops it, and no core dump shows its memory."""
     forbid_core_dumps()
     _take_signals()
     _stop_once()
