@@ -107,5 +107,6 @@ def test_an_invalid_setting_is_answered_before_missing_messages(service: Running
     """Of a body with both faults the setting is named; of one that streams as well, the streaming."""
     customer = service.customer()
     answer = service.post(customer, {"top_p": 7})
-    assert (answer.status, answer.json) == (400, {"error": "top_p must be a number from 0 to 1."})
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.json["error"]["message"] == "top_p must be a number from 0 to 1."
     assert service.post(customer, {"top_p": 7, "stream": True}).code == "streaming_not_supported"

@@ -75,7 +75,7 @@ def test_books_that_are_not_there_are_told_with_the_next_step(
     config.write_text(service.config.read_text().replace(service.configuration.database_url, empty))
     refused = service.run("serve", config=config)
     assert refused.returncode == 1
-    assert "Make or migrate the books with: tarazu db upgrade" in refused.stderr
+    assert "Make them with: tarazu db upgrade" in refused.stderr
     assert service.run("db", "upgrade", config=config).returncode == 0
     assert service.run("account", "list", config=config).returncode == 0
     with psycopg.connect(empty, autocommit=True) as connection:

@@ -103,7 +103,8 @@ def test_half_sent_requests_end_within_their_time_out(service: RunningService, b
 def test_a_byte_now_and_then_does_not_lengthen_the_time_out(service: RunningService) -> None:
     """What counts is when the whole head, body or form has come, not when its last byte came; then all is closed."""
     customer = service.customer()
-    form = f"POST /panel/sign-in HTTP/1.1\r\nHost: test\r\nOrigin: http://test\r\nContent-Type: {FORM}\r\n"
+    here = f"127.0.0.1:{service.port}"
+    form = f"POST /panel/sign-in HTTP/1.1\r\nHost: {here}\r\nOrigin: http://{here}\r\nContent-Type: {FORM}\r\n"
     with ExitStack() as stack:
         wires = [stack.enter_context(Wire(service.port)).socket for _ in range(3)]
         parts = (HALF_SENT[2](customer), HALF_SENT[3](customer), f"{form}Content-Length: 1000\r\n\r\na=".encode())

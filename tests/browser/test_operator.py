@@ -54,6 +54,7 @@ def test_the_way_of_an_operator(browser: Browser, service: RunningService, base_
     acts = [act for act in service.provisioning.trail(limit=100).acts if act.made_by == operator.email]
     assert [act.act for act in reversed(acts)] == [
         "operator.set_password",
+        "operator.sign_in",
         "account.create",
         "account.invite",
         "credit.add",

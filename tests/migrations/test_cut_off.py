@@ -92,6 +92,6 @@ def test_on_postgresql_serve_refuses_books_of_the_release_before(revision: str, 
     """It says where they are, and what to do; nothing is migrated by the way."""
     refused = updated.run("serve")
     assert refused.returncode == 1
-    assert f"is at revision {revision}, this release works with {HEAD}" in refused.stderr
-    assert "Make or migrate the books with: tarazu db upgrade" in refused.stderr
+    assert f"is at revision {revision}, of an older release; this release works with {HEAD}" in refused.stderr
+    assert "Migrate the books with: tarazu db upgrade" in refused.stderr
     assert updated.json("db", "upgrade")["before"] == revision

@@ -75,7 +75,10 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
         ("[servr]", "1: servr: unknown section, did you mean server?"),
         (
             "[weather]",
-            "1: weather: unknown section, there are server, logs, database, operators, billing, payg, plans and models",
+            (
+                "1: weather: unknown section, there are server, logs, database, operators, billing, payg, keys, "
+                "idempotency, plans and models"
+            ),
         ),
         ("port = 80", "1: port: stands outside its section, move it under [server]"),
         ("server = 5", "1: server: expected a table, which begins with the line [server], got 5"),
@@ -252,7 +255,7 @@ def test_characters_that_steer_a_terminal_are_escaped(tmp_path: Path) -> None:
     assert problems_of(tmp_path, text) == [
         (
             'tarazu.toml:1: "\\u009b1m\\u2028": unknown section, '
-            "there are server, logs, database, operators, billing, payg, plans and models"
+            "there are server, logs, database, operators, billing, payg, keys, idempotency, plans and models"
         ),
         ('tarazu.toml:3: server.port: expected a port from 0 (any free one) to 65535, got "\\u001b[1m\\u009b\\u2029"'),
     ]

@@ -42,7 +42,7 @@ class ChatEndpoint:
             await self._send(scope, send, Answer(outcome=key), is_early=head.has_body)
             return
         if self._completions.are_full:  # then even to read the body is too much
-            await self._send(scope, send, Answer(outcome=busy()), is_early=head.has_body)
+            await self._send(scope, send, Answer(outcome=busy()), is_early=not head.has_small_body)
             return
         body = await self._bodies.read(head, receive, key)
         if isinstance(body, Refusal) and body.error in BEFORE_THE_BODY:

@@ -27,6 +27,10 @@ _LINE_END = len(b"\r\n")
 _header = b": ".join
 
 
+SMALL_BODY = 4 * 1024
+"""Bytes of a body that most clients send together with the head, or right behind it."""
+
+
 class Head(Struct, frozen=True):
     """The headers of a request by their names in lower case.
 
@@ -40,6 +44,11 @@ class Head(Struct, frozen=True):
     def has_body(self) -> bool:
         """Whether the request says that a body follows."""
         return self.values.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.values
+
+    @property
+    def has_small_body(self) -> bool:
+        """Whether a body, if any, most likely has come with the head."""
+        return b"transfer-encoding" not in self.values and int(self.values.get(b"content-length", b"0")) <= SMALL_BODY
 
 
 class Heads:
