@@ -25,6 +25,7 @@ from bench.balance import assert_balanced
 from bench.figures import Figures, machine, percentile, table
 from bench.loopback import Client, connection, model_server
 from bench.peers.process_tree import CORE, OTHER_CORE, memory_bytes, on_cores, starting_on
+from tarazu.service.configuration import ServerSettings
 from tests.support.backend import completion
 from tests.support.service import RunningService
 
@@ -185,11 +186,11 @@ async def run(folder: Path) -> str:
     """Measure all of it and write the report."""
     async with model_server(completion()) as fast, model_server(completion(), after_s=SLOW_S) as slow:
         sold = catalogue({"fast": fast, "slow": slow})
-        with _service(folder / "overload", sold, "") as (service, callers):
+        with _service(folder / "overload", sold, ServerSettings().max_in_flight) as (service, callers):
             alone = await closed_loop(callers, "fast", 1, CAPACITY_S / 2)
             capacity = await closed_loop(callers, "fast", CALLERS, CAPACITY_S)
             overloaded = await overload(callers, OVERLOAD * capacity.per_second, alone.percentile_ms(50) / 1_000)
-        with _service(folder / "waiting", sold, f"max_in_flight = {2 * WAITING}") as (service, callers):
+        with _service(folder / "waiting", sold, 2 * WAITING) as (service, callers):
             usual = await closed_loop(callers, "fast", 1, SLOW_S / 4)
             waiting = await many_waiting(callers, service.process.pid)
     rate, kib_each = f"{capacity.per_second:,.0f} requests/s", f"{waiting.bytes_each / KIB:.1f} KiB"
@@ -206,9 +207,10 @@ async def run(folder: Path) -> str:
 
 
 @contextmanager
-def _service(folder: Path, sold: str, server: str) -> Iterator[tuple[RunningService, Callers]]:
-    """Run a service on its core; at the end its books must balance."""
+def _service(folder: Path, sold: str, max_in_flight: int) -> Iterator[tuple[RunningService, Callers]]:
+    """Run a service on its core, whose one account may have all places; at the end its books must balance."""
     folder.mkdir()
+    server = f"max_in_flight = {max_in_flight}\nmax_in_flight_per_account = {max_in_flight}"
     with starting_on({CORE}, RunningService(folder, "", catalogue=sold, server=server)) as service:
         yield service, Callers(service.port, service.customer(PLAN).secret)
         assert_balanced(service.engine)

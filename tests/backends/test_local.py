@@ -282,7 +282,7 @@ def test_process_ends_when_its_parent_is_killed() -> None:
     """A service that is killed with SIGKILL leaves no model behind."""
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
-        has_ended = ends(int(parent.stdout.readline()))
+        has_ended = ends(next(int(line) for line in parent.stdout if line.strip().isdigit()))  # beside lines of the log
         parent.kill()
         assert has_ended()
 

@@ -176,7 +176,7 @@ def test_a_restore_that_is_killed_leaves_one_of_the_books_whole(service: Running
             "WITH RECURSIVE numbers(number) AS"  # noqa: S608 - a number
             f" (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {LARGE_ROWS})"
             " INSERT INTO requests SELECT id || number, period, account_id, key_id, model_id, credits, source,"
-            " 'released', day, created_at_ms, deadline_ms, ended_at_ms, tries, prompt_tokens, completion_tokens"
+            " 'released', day, created_at_ms, deadline_ms, ended_at_ms, tries, prompt_tokens, completion_tokens, reason"
             " FROM requests, numbers"
         )
     path = back_up(service)

@@ -25,8 +25,8 @@ RETRY_PAUSE_S = 1.0
 """Between two tries, for those that have waited."""
 PATIENCE_S = 60
 """How long a migration is tried again while others have what it must lock."""
-LOCKED = ("55P03", "SQLITE_BUSY")
-"""A lock that was not got in time: PostgreSQL's `sqlstate`, the `sqlite_errorname`."""
+LOCKED = ("55P03", "40P01", "SQLITE_BUSY")
+"""A lock that was not got in time, or only at the cost of others: PostgreSQL's `sqlstate`, the `sqlite_errorname`."""
 
 
 def upgrade(engine: Engine) -> tuple[str | None, str]:

@@ -16,7 +16,10 @@ down_revision = "0004"
 
 def upgrade() -> None:
     """Make the tables and columns; let a switch that has not been used tell the new default."""
-    op.execute("UPDATE intake SET retry_after_s = 300 WHERE stopped = 0")
+    if op.get_bind().dialect.name == "postgresql":
+        # What services use is locked in their order, and at once as it has to be: a lock that is made stronger later
+        # would meet those who wait for the weaker one.
+        op.execute("LOCK TABLE accounts, requests, idempotency_keys, operators, sessions IN ACCESS EXCLUSIVE MODE")
     op.add_column("sessions", sa.Column("address", sa.String))
     op.add_column("sessions", sa.Column("browser", sa.String))
     op.add_column("sessions", sa.Column("confirmed_at_ms", sa.BigInteger))
@@ -43,6 +46,7 @@ def upgrade() -> None:
     op.add_column("accounts", sa.Column("abandoned_hour", sa.BigInteger, nullable=False, server_default="0"))
     op.add_column("accounts", sa.Column("abandoned_taken", sa.Integer, nullable=False, server_default="0"))
     op.add_column("requests", sa.Column("reason", sa.String))
+    op.execute("UPDATE intake SET retry_after_s = 300 WHERE stopped = 0")
 
 
 def _create_by_person(name: str) -> None:
