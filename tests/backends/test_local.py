@@ -273,16 +273,16 @@ from tarazu.backends.local import LocalModels
 models = LocalModels([None])
 models.start()
 models.wait_ready(60)
-print(*(model.process_id for model in models), flush=True)
+print(*(model.process_id for model in models), file=sys.stderr, flush=True)
 threading.Event().wait(60)
 """
 
 
 def test_process_ends_when_its_parent_is_killed() -> None:
     """A service that is killed with SIGKILL leaves no model behind."""
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        has_ended = ends(next(int(line) for line in parent.stdout if line.strip().isdigit()))  # beside lines of the log
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as parent:
+        assert parent.stderr is not None
+        has_ended = ends(int(parent.stderr.readline()))
         parent.kill()
         assert has_ended()
 

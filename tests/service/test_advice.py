@@ -31,7 +31,8 @@ def books(store: Store, tmp_path: Path) -> Iterator[Books]:
 
 
 def _loaded(folder: Path, backend: str) -> Configuration:
-    (folder / "tarazu.toml").write_text(f"{MODEL}{backend}\n")
+    database = f'[database]\nurl = "sqlite:///{folder}/none.db"\n'
+    (folder / "tarazu.toml").write_text(f"{database}{MODEL}{backend}\n")
     return load(folder / "tarazu.toml", {"KEY": "secret"})
 
 

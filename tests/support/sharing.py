@@ -15,11 +15,14 @@ LONGEST = (
     "tests/crashes",
     "tests/api/admin/test_contract.py",
     "tests/simulation",
+    "tests/api/test_worst_content.py",
+    "tests/backends/test_local.py",
     "tests/browser",
 )
 """Files and folders that take longer than their number of tests tells: first these, then what has the most tests."""
 PROCESSES_ENOUGH = 3
 WAITING = (
+    "tests/api/test_stuck_workers.py",
     "tests/api/test_intake_and_health.py",
     "tests/api/test_slow_clients.py",
     "tests/api/test_crowds.py",
