@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ from tests.support.backend import (
 from tests.support.envelopes import RATE_LIMIT_HEADERS, assert_domain_error, rate_limit_headers
 from tests.support.processes import peak_bytes, workers
 from tests.support.rows import rows
-from tests.support.service import BACKEND_KEY, CATALOGUE, Answer, Customer, RunningService
+from tests.support.runs_first import runs_first
+from tests.support.service import BACKEND_KEY, CATALOGUE, Answer, Customer, RunningService, checked
+from tests.support.stores import Store
 
 CANARY = "canary-4b1d"
 """What a backend says with its refusals. The caller must not see it, nor the log."""
@@ -47,6 +50,26 @@ kind = "openai"
 url = "http://127.0.0.1:1/v1"
 model = "nobody"
 """
+
+
+EACH_LINE = """
+import tarazu.service.log_sums
+tarazu.service.log_sums.PASS_MAX = 1_000_000
+"""
+"""Let each failure have its line, where a hundred come one after the other; a flood is tried elsewhere."""
+
+
+@pytest.fixture(scope="module")
+def service(
+    store: Store, module_backend: ScriptedBackend, catalogue: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """A running service for the module, whose log sums nothing up."""
+    folder = tmp_path_factory.mktemp("service")
+    environ = runs_first(tmp_path_factory.mktemp("first"), EACH_LINE)
+    url = store.new_books(folder)
+    running = RunningService(folder, module_backend.url, catalogue=catalogue, database_url=url, environ=environ)
+    with checked(running) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
