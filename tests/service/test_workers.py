@@ -126,6 +126,7 @@ def test_one_that_starts_during_a_drain_drains_too() -> None:
     workers = Told(1, start_played, TAKES)
     workers.start()
     workers.enter(Stage.DRAINING, PATIENCE_S)
+    os.kill(workers.process_ids[0], signal.SIGKILL)
     workers._start(0)
     assert told == [Stage.SERVING, Stage.DRAINING]
     workers.stop(PATIENCE_S)

@@ -29,6 +29,7 @@ class LineWriter:
         self._own_lines = own_lines
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
         self._dropped = 0
+        self._counting = threading.RLock()  # which a signal handler may take again
         self._thread: threading.Thread | None = None
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLOUT)
@@ -48,7 +49,7 @@ class LineWriter:
         elif self._waiting.qsize() < LINES_MAX:
             self._waiting.put(line)
         else:
-            self._dropped += 1
+            self._drop()
 
     def close(self) -> None:
         """Write what waits, for DRAIN_S at most; what is not written then is lost."""
@@ -80,8 +81,13 @@ class LineWriter:
         return taken
 
     def _told(self) -> Iterable[bytes]:
-        dropped, self._dropped = self._dropped, 0
+        with self._counting:
+            dropped, self._dropped = self._dropped, 0
         return self._own_lines(dropped)
+
+    def _drop(self) -> None:
+        with self._counting:
+            self._dropped += 1
 
     def _write(self, text: bytes) -> None:
         """Write it all, however long that takes. Where that fails, on a full disk or without a reader, it is lost."""
@@ -98,4 +104,4 @@ class LineWriter:
         if self._poll.poll(0):  # a pipe has room for LINE_BYTES_MAX then
             self._write(line[:LINE_BYTES_MAX])
         else:
-            self._dropped += 1
+            self._drop()
