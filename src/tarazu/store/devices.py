@@ -1,9 +1,9 @@
 """The browsers in which people have signed in before, in the books: made known, found, forgotten."""
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, update
 
 from tarazu.domain.calendar import MILLISECONDS_PER_DAY
-from tarazu.store.owners import Owner, is_of, owner_values
+from tarazu.store.owners import Owner, find_owner, insert_newest, is_of
 from tarazu.store.schema import devices
 
 DEVICE_DAYS = 180
@@ -14,26 +14,12 @@ DEVICES_MAX = 20
 
 def insert_device(connection: Connection, digest: bytes, owner: Owner, now_ms: int) -> None:
     """Make a browser known to a person whose row is locked; the oldest make room beyond DEVICES_MAX."""
-    newest = (
-        select(devices.c.digest)
-        .where(is_of(devices, owner))
-        .order_by(devices.c.expires_at_ms.desc(), devices.c.digest)
-        .limit(DEVICES_MAX - 1)
-    )
-    connection.execute(delete(devices).where(is_of(devices, owner), devices.c.digest.not_in(newest)))
-    connection.execute(
-        insert(devices).values(
-            digest=digest, created_at_ms=now_ms, expires_at_ms=_expiry(now_ms), **owner_values(owner)
-        )
-    )
+    insert_newest(connection, devices, digest, owner, now_ms, expires_at_ms=_expiry(now_ms), most=DEVICES_MAX)
 
 
 def is_known_device(connection: Connection, digest: bytes, owner: Owner, now_ms: int) -> bool:
     """Tell whether this browser is known to this person."""
-    found = select(devices.c.digest).where(
-        devices.c.digest == digest, is_of(devices, owner), devices.c.expires_at_ms > now_ms
-    )
-    return connection.execute(found).first() is not None
+    return find_owner(connection, devices, digest, now_ms) == owner
 
 
 def renew_device(connection: Connection, digest: bytes, now_ms: int) -> None:

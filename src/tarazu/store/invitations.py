@@ -1,8 +1,8 @@
 """Invitations in the books: at most one for each person, followed once."""
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert
 
-from tarazu.store.owners import Owner, is_of, owner_of, owner_values
+from tarazu.store.owners import Owner, find_owner, is_of, owner_of, owner_values
 from tarazu.store.schema import invitations
 
 
@@ -20,9 +20,7 @@ def replace_invitation(
 
 def find_invitation(connection: Connection, digest: bytes, now_ms: int) -> Owner | None:
     """Tell who is invited by this digest, if that has not ended."""
-    found = select(invitations).where(invitations.c.digest == digest, invitations.c.expires_at_ms > now_ms)
-    row = connection.execute(found).mappings().one_or_none()
-    return None if row is None else owner_of(row)
+    return find_owner(connection, invitations, digest, now_ms)
 
 
 def take_invitation(connection: Connection, digest: bytes, now_ms: int) -> Owner | None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Table
+from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select
 
 from tarazu.domain.people import PersonKind
 
@@ -30,3 +30,25 @@ def owner_of(row: Any) -> Owner:
 def is_of(table: Table, owner: Owner) -> ColumnElement[bool]:
     """Take the rows of an owner."""
     return table.c[_COLUMNS[owner.kind]] == owner.id
+
+
+def insert_newest(
+    connection: Connection, table: Table, digest: bytes, owner: Owner, now_ms: int, *, expires_at_ms: int, most: int
+) -> None:
+    """Add a row that ends, of a person whose row is locked; those that end first make room beyond `most`."""
+    newest = (
+        select(table.c.digest)
+        .where(is_of(table, owner))
+        .order_by(table.c.expires_at_ms.desc(), table.c.digest)
+        .limit(most - 1)
+    )
+    connection.execute(delete(table).where(is_of(table, owner), table.c.digest.not_in(newest)))
+    values = {"digest": digest, "created_at_ms": now_ms, "expires_at_ms": expires_at_ms}
+    connection.execute(insert(table).values(**values, **owner_values(owner)))
+
+
+def find_owner(connection: Connection, table: Table, digest: bytes, now_ms: int) -> Owner | None:
+    """Tell whose the row with this digest is, if that has not ended."""
+    found = select(table).where(table.c.digest == digest, table.c.expires_at_ms > now_ms)
+    row = connection.execute(found).mappings().one_or_none()
+    return None if row is None else owner_of(row)

@@ -1,9 +1,9 @@
 """Who has given the right password and not yet the code, in the books: begun, found, ended."""
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete
 
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE
-from tarazu.store.owners import Owner, is_of, owner_of, owner_values
+from tarazu.store.owners import Owner, find_owner, insert_newest, is_of
 from tarazu.store.schema import pending_sign_ins
 
 PENDING_MS = 10 * MILLISECONDS_PER_MINUTE
@@ -14,25 +14,13 @@ PENDING_MAX = 5
 
 def insert_pending(connection: Connection, digest: bytes, owner: Owner, now_ms: int) -> None:
     """Begin to wait for the code of a person whose row is locked; the oldest end beyond PENDING_MAX."""
-    newest = (
-        select(pending_sign_ins.c.digest)
-        .where(is_of(pending_sign_ins, owner))
-        .order_by(pending_sign_ins.c.created_at_ms.desc(), pending_sign_ins.c.digest)
-        .limit(PENDING_MAX - 1)
-    )
-    old = delete(pending_sign_ins).where(is_of(pending_sign_ins, owner), pending_sign_ins.c.digest.not_in(newest))
-    connection.execute(old)
-    values = {"digest": digest, "created_at_ms": now_ms, "expires_at_ms": now_ms + PENDING_MS}
-    connection.execute(insert(pending_sign_ins).values(**values, **owner_values(owner)))
+    ends_ms = now_ms + PENDING_MS
+    insert_newest(connection, pending_sign_ins, digest, owner, now_ms, expires_at_ms=ends_ms, most=PENDING_MAX)
 
 
 def find_pending(connection: Connection, digest: bytes, now_ms: int) -> Owner | None:
     """Tell whose code is waited for, if that has not ended."""
-    found = select(pending_sign_ins).where(
-        pending_sign_ins.c.digest == digest, pending_sign_ins.c.expires_at_ms > now_ms
-    )
-    row = connection.execute(found).mappings().one_or_none()
-    return None if row is None else owner_of(row)
+    return find_owner(connection, pending_sign_ins, digest, now_ms)
 
 
 def end_pending(connection: Connection, owner: Owner) -> None:

@@ -27,6 +27,21 @@ metadata = MetaData(
     }
 )
 
+
+def _of_persons(name: str) -> Table:
+    """Make a table of what a holder or an operator has for a while, by the SHA-256 of a secret."""
+    return Table(
+        name,
+        metadata,
+        Column("digest", LargeBinary(32), primary_key=True),
+        Column("account_id", ForeignKey("accounts.id"), index=True),
+        Column("operator_id", ForeignKey("operators.id"), index=True),
+        Column("created_at_ms", BigInteger, nullable=False),
+        Column("expires_at_ms", BigInteger, nullable=False, index=True),
+        CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
+    )
+
+
 accounts = Table(
     "accounts",
     metadata,
@@ -244,28 +259,10 @@ sessions = Table(
 `address` and `browser` are as they were when it began, `confirmed_at_ms` is when the password was given last.
 """
 
-devices = Table(
-    "devices",
-    metadata,
-    Column("digest", LargeBinary(32), primary_key=True),
-    Column("account_id", ForeignKey("accounts.id"), index=True),
-    Column("operator_id", ForeignKey("operators.id"), index=True),
-    Column("created_at_ms", BigInteger, nullable=False),
-    Column("expires_at_ms", BigInteger, nullable=False, index=True),
-    CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
-)
+devices = _of_persons("devices")
 """The browsers in which a person has signed in before, by the SHA-256 of what their cookie holds."""
 
-pending_sign_ins = Table(
-    "pending_sign_ins",
-    metadata,
-    Column("digest", LargeBinary(32), primary_key=True),
-    Column("account_id", ForeignKey("accounts.id"), index=True),
-    Column("operator_id", ForeignKey("operators.id"), index=True),
-    Column("created_at_ms", BigInteger, nullable=False),
-    Column("expires_at_ms", BigInteger, nullable=False, index=True),
-    CheckConstraint("(account_id IS NULL) <> (operator_id IS NULL)", name="person"),
-)
+pending_sign_ins = _of_persons("pending_sign_ins")
 """Who has given the right password and not yet the code of the second factor, by the SHA-256 of the form's ticket."""
 
 second_factors = Table(
