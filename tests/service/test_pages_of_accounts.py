@@ -75,6 +75,35 @@ def test_accounts_are_found_by_what_people_know(provisioning: Provisioning, sear
     assert found(provisioning, search) == ids
 
 
+@pytest.mark.parametrize(
+    ("written", "sought"),
+    [
+        ("Ådne Ærø", "ådne æ"),
+        ("ådne", "ÅDNE"),
+        ("Åsa", "A\u030aSA"),  # two characters that are one letter
+        ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"),
+        ("Борис", "БОРИС"),
+        ("علی", "علي"),  # Arabic letters for Persian ones
+        ("علي كريمي", "علی کریمی"),
+        ("علی\u200cرضا", "علیرضا"),  # with what parts letters, and without
+        ("علیرضا", "علی\u200cرضا"),
+        ("آرش", "ارش"),
+        ("محمّد", "محمد"),  # a vowel sign
+        ("فروشگاه ۱۲", "فروشگاه 12"),
+        ("shop 12", "shop ۱۲"),
+        ("ﻋﻠﻰ", "علی"),  # forms of letters that old programs write
+        ("50% off", "50%"),
+        ("a/b", "A/B"),
+    ],
+)
+def test_a_name_is_found_however_it_is_written(
+    books: Books, provisioning: Provisioning, written: str, sought: str
+) -> None:
+    """Capitals of any script, letters that look alike, signs that nobody reads."""
+    books.add(make_account(id="acc_5", name=written, created_at_ms=NOON_MS + 9))
+    assert found(provisioning, sought) == ["acc_5"]
+
+
 @pytest.mark.parametrize(("search", "ids"), [(None, ["acc_4", "acc_3", "acc_2", "acc_1"]), ("a@", ["acc_4", "acc_1"])])
 def test_accounts_are_paged(provisioning: Provisioning, search: str | None, ids: list[str]) -> None:
     """Each page begins after the last account of the one before; the last one says that there are no more."""

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, func, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
+from tarazu.store.searching import any_contains
 from tarazu.store.upsert import insert_into
 
 
@@ -60,7 +61,7 @@ def search_accounts(connection: Connection, text: str, *, limit: int, after: str
     """Read the accounts that a text may mean, the newest first; paged as `newest_accounts` is.
 
     That is the one with this id or this email; where there is none, all that have the text in their name or email.
-    Capitals make no difference, beyond the letters of English only where the database knows them.
+    Texts are compared in the form of `domain/search_form.py`.
 
     Raises:
         LookupError: there is no account `after`.
@@ -69,7 +70,7 @@ def search_accounts(connection: Connection, text: str, *, limit: int, after: str
     exact = exact or connection.execute(select_accounts().where(accounts.c.email == text.lower())).first()
     if exact is not None:
         return [] if after is not None else [account_of(exact)]
-    has_it = or_(accounts.c.name.icontains(text, autoescape=True), accounts.c.email.icontains(text, autoescape=True))
+    has_it = any_contains(connection, text, accounts.c.name, accounts.c.email)
     return _newest(connection, select_accounts().where(has_it), limit, after)
 
 

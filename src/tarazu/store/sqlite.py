@@ -12,6 +12,7 @@ import pysqlite3.dbapi2
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
+from tarazu.domain.search_form import search_form
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.prepared import driver_errors
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
@@ -165,6 +166,7 @@ def _reason(path: Path) -> str:
 
 def _guard(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves, see below
+    connection.create_function(search_form.__name__, 1, search_form, deterministic=True)
     cursor = connection.cursor()
     _use_wal(cursor)
     cursor.execute("PRAGMA foreign_keys = ON")
