@@ -8,19 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import NullPool, create_engine, text
 
 from tarazu.service.worker import WORKER_NAME
 from tarazu.store.engine import transaction
 from tarazu.store.schema import metadata
-from tests.support.service import RunningService
+
+if TYPE_CHECKING:
+    from tests.support.service import RunningService
 
 KIB = 1024
 WORKER = f"{WORKER_NAME}\n".encode()
 
 
-def workers(service: RunningService) -> list[int]:
+def workers(service: "RunningService") -> list[int]:
     """List the process ids of the workers; none once the service has ended."""
     return [child for child in children(service) if _is_worker(child)]
 
@@ -36,12 +39,12 @@ def _is_worker(child: int) -> bool:
     return _read(proc / "comm") == WORKER or b"multiprocessing.spawn" in _read(proc / "cmdline")
 
 
-def local_models(service: RunningService) -> list[int]:
+def local_models(service: "RunningService") -> list[int]:
     """List the process ids of the local models."""
     return [child for child in children(service) if b"local_server" in _read(Path(f"/proc/{child}/cmdline"))]
 
 
-def children(service: RunningService) -> list[int]:
+def children(service: "RunningService") -> list[int]:
     """List the children of the main process, whichever of its threads has begun them."""
     if service.process.poll() is not None:
         return []
@@ -137,14 +140,14 @@ with open(sys.argv[1], "r+b") as index:
 
 
 @contextmanager
-def books_out_of_reach(service: RunningService) -> Iterator[None]:
+def books_out_of_reach(service: "RunningService") -> Iterator[None]:
     """Let nobody read or write the books while the block runs, as when another process has them all to itself."""
     with _database_closed(service) if _is_postgresql(service) else _files_locked(service):
         yield
 
 
 @contextmanager
-def _files_locked(service: RunningService) -> Iterator[None]:
+def _files_locked(service: "RunningService") -> Iterator[None]:
     index = service.folder / "tarazu.db-shm"
     with subprocess.Popen(
         [sys.executable, "-c", _LOCK, str(index)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -158,7 +161,7 @@ def _files_locked(service: RunningService) -> Iterator[None]:
 
 
 @contextmanager
-def _database_closed(service: RunningService) -> Iterator[None]:
+def _database_closed(service: "RunningService") -> Iterator[None]:
     """End all connections to the database, and take no new ones."""
     url = service.engine.url
     server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT", poolclass=NullPool)
@@ -176,7 +179,7 @@ def _database_closed(service: RunningService) -> Iterator[None]:
 
 
 @contextmanager
-def books_being_written(service: RunningService) -> Iterator[None]:
+def books_being_written(service: "RunningService") -> Iterator[None]:
     """Let nobody else write the books while the block runs, nor lock a row to do so."""
     with transaction(service.engine) as connection:  # on SQLite there is one writer at a time
         if _is_postgresql(service):
@@ -185,11 +188,11 @@ def books_being_written(service: RunningService) -> Iterator[None]:
         yield
 
 
-def _is_postgresql(service: RunningService) -> bool:
+def _is_postgresql(service: "RunningService") -> bool:
     return service.engine.dialect.name == "postgresql"
 
 
-def pass_deadlines(service: RunningService) -> None:
+def pass_deadlines(service: "RunningService") -> None:
     """Let the deadlines of all holds have passed, a second ago."""
     with transaction(service.engine) as connection:
         passed_ms = time.time_ns() // 1_000_000 - 1_000

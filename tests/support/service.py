@@ -30,6 +30,7 @@ from tarazu.service.provisioning import Provisioning
 from tests.support.forked_commands import ForkedCommands
 from tests.support.left_behind import end_process_with_us
 from tests.support.patience import PATIENCE_S
+from tests.support.processes import workers
 
 POLL_S = 0.02
 CHAT = "/api/v1/chat/completions"
@@ -258,7 +259,10 @@ class RunningService(Asking):
             self.engine.dispose()
 
     def start(self, stderr: int | None = None) -> None:
-        """Start the process and wait until it answers. Its standard error goes to its log, unless another is given."""
+        """Start the process and wait until it answers and all its workers are there.
+
+        Its standard error goes to its log, unless another is given.
+        """
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tarazu", "serve", "--config", str(self.config)],
@@ -270,7 +274,7 @@ class RunningService(Asking):
             )
         end_process_with_us(self.process.pid)
         until = time.monotonic() + PATIENCE_S
-        while not self._answers():
+        while not self._answers() or len(workers(self)) < self.configuration.server.workers:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < until, self.log.read_text()
             time.sleep(POLL_S)
