@@ -79,8 +79,10 @@ def test_who_runs_out_of_time_too_often_pays(service: RunningService, backend: S
     """It counts together with leaving; a short request, and a backend that fails, are free without end."""
     customer = service.customer("large")
     backend.behaviour = stalls
-    for max_tokens in (16, 16, 16, None, None, None):
-        assert_domain_error(service.chat(customer, model="test/short", max_tokens=max_tokens), 502, "upstream_error")
+    settings = (16, 16, 16, None, None, None)
+    failed = [service.chat(customer, model="test/short", max_tokens=max_tokens) for max_tokens in settings]
+    for answer in failed:
+        assert_domain_error(answer, 502, "upstream_error")
     backend.behaviour = answers(b"no", status=400)
     for _ in range(3):
         assert_domain_error(service.chat(customer, model="test/short"), 502, "upstream_error")
@@ -91,6 +93,8 @@ def test_who_runs_out_of_time_too_often_pays(service: RunningService, backend: S
         *[("released", "timed_out")] * 2,
     ]
     assert service.account(customer).used == 1
+    told = service.json("request", failed[-1].headers["x-request-id"])
+    assert (told["state"], told["reason"]) == ("charged", "timed_out")
 
 
 @rows("decisions.shares_and_time_outs.4")

@@ -54,7 +54,10 @@ class AccountDocument(Struct, frozen=True, kw_only=True):
 
 
 class RequestDocument(Struct, frozen=True, kw_only=True):
-    """One request. `state` is held, charged, released or swept; what its end brings is None while it is held."""
+    """One request. `state` is held, charged, released or swept; what its end brings is None while it is held.
+
+    `reason` is abandoned or timed_out where there was no reply for it, by the caller's own doing.
+    """
 
     id: str
     request_id: str
@@ -70,6 +73,7 @@ class RequestDocument(Struct, frozen=True, kw_only=True):
     tries: int | None
     prompt_tokens: int | None
     completion_tokens: int | None
+    reason: str | None
 
     @classmethod
     def of(cls, row: "RequestRow") -> "RequestDocument":
@@ -89,6 +93,7 @@ class RequestDocument(Struct, frozen=True, kw_only=True):
             tries=row.tries,
             prompt_tokens=row.prompt_tokens,
             completion_tokens=row.completion_tokens,
+            reason=None if row.reason is None else row.reason.value,
         )
 
 

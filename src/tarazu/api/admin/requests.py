@@ -38,6 +38,13 @@ class RequestObject(Struct, frozen=True, kw_only=True):
     tries: Annotated[int | None, Meta(description="How many backends were asked; null while it runs.")]
     prompt_tokens: Annotated[int | None, Meta(description="Tokens of the prompt; null while it runs.")]
     completion_tokens: Annotated[int | None, Meta(description="Tokens of the reply; null while it runs.")]
+    reason: Annotated[
+        Literal["abandoned", "timed_out"] | None,
+        Meta(
+            description="Why there was no reply: `abandoned`, its caller left, or `timed_out`; null for all others. "
+            "Beyond the bounds of `[billing]` its credits were charged all the same."
+        ),
+    ]
 
     @classmethod
     def of(cls, row: RequestRow) -> "RequestObject":
@@ -57,6 +64,7 @@ class RequestObject(Struct, frozen=True, kw_only=True):
             tries=row.tries,
             prompt_tokens=row.prompt_tokens,
             completion_tokens=row.completion_tokens,
+            reason=None if row.reason is None else row.reason.value,
         )
 
 
@@ -92,6 +100,7 @@ ROUTES = (
             tries=1,
             prompt_tokens=12,
             completion_tokens=34,
+            reason=None,
         ),
         errors=(AdminError.NOT_THERE,),
         handle=show_request,
