@@ -12,6 +12,7 @@ from starlette.types import Receive
 
 from tarazu.api.content_type import JSON, is_declared_as
 from tarazu.api.head import Head
+from tarazu.api.unless import unless
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.keys import PresentedKey
 from tarazu.service.completion import busy
@@ -77,35 +78,16 @@ class BodyReader:
         self, receive: Receive, declared: int | None, key: PresentedKey | None, part: _Part
     ) -> bytes | Refusal:
         """Read; what is not there after EARLY_S is watched: its key is looked up, and its time runs."""
-        reader = asyncio.current_task()
-        assert reader is not None
-        ended: list[Refusal | Exception] = []
 
-        async def watch() -> None:
-            try:
-                refusal = await self._look_up(key, part)
-                if refusal is None:
-                    await asyncio.sleep(self._timeout_s - EARLY_S)
-                ended.append(refusal or Refusal(error=Error.REQUEST_TIMEOUT))
-            except Exception as error:  # noqa: BLE001 - it is raised where the body is read
-                ended.append(error)
-            reader.cancel()
+        async def watch() -> Refusal:
+            refusal = await self._look_up(key, part)
+            if refusal is None:
+                await asyncio.sleep(self._timeout_s - EARLY_S)
+            return refusal or Refusal(error=Error.REQUEST_TIMEOUT)
 
-        watching: list[asyncio.Task[None]] = []
-        loop = asyncio.get_running_loop()
-        alarm = loop.call_later(EARLY_S, lambda: watching.append(loop.create_task(watch())))
         try:
-            return await self._read(receive, declared, key, part)
-        except asyncio.CancelledError:
-            if not ended or reader.uncancel() != 0:
-                raise
-            if isinstance(ended[0], Exception):
-                raise ended[0] from None
-            return ended[0]
+            return await unless(self._read(receive, declared, key, part), watch, after_s=EARLY_S)
         finally:
-            alarm.cancel()
-            for watcher in watching:
-                watcher.cancel()
             if part.bytes:
                 self._count(part, -part.bytes)
 

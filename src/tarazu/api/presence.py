@@ -1,11 +1,11 @@
 """Work for a client only as long as it is there: servers do not end a handler whose client has gone."""
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from starlette.types import Receive
 
+from tarazu.api.unless import unless
 from tarazu.service.pulse import Pulse
 
 WATCH_AFTER_S = 0.05
@@ -20,32 +20,19 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T], pulse: Pul
     Where the event loop stood still just now, the client may have left long ago: the work begins when it is known that
     it has not.
     """
-    worker = asyncio.current_task()
-    assert worker is not None
-    gone = False
 
-    async def watch() -> None:
-        nonlocal gone
+    async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        gone = True
-        worker.cancel()
 
-    watching: list[asyncio.Task[None]] = []
-    loop = asyncio.get_running_loop()
-    later = loop.call_later(
-        0 if pulse.is_in_doubt else WATCH_AFTER_S, lambda: watching.append(loop.create_task(watch()))
-    )
+    if pulse.is_in_doubt:
+        return await unless(_settled(pulse, work), gone, after_s=0)
+    return await unless(work, gone, after_s=WATCH_AFTER_S)
+
+
+async def _settled(pulse: Pulse, work: Coroutine[Any, Any, T]) -> T:
     try:
-        if pulse.is_in_doubt:
-            await pulse.settle()
+        await pulse.settle()
         return await work
-    except asyncio.CancelledError:
-        work.close()  # where it has not begun
-        if gone and worker.uncancel() == 0:
-            return None
-        raise
     finally:
-        later.cancel()
-        for watcher in watching:
-            watcher.cancel()
+        work.close()  # where it has not begun
