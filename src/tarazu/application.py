@@ -101,7 +101,8 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    numbered = RequestIds(Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED), setup.clock)
+    heads = Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED)
+    numbered = RequestIds(heads, setup.clock, is_https=base_url.startswith("https://"))
     service.on_drain = numbered.close_connections
     has_access_log = setup.configuration.logs.access
     return AccessLog(numbered, service.forwarding, CHAT_PATH) if has_access_log else numbered

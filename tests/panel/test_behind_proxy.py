@@ -1,8 +1,11 @@
 """The pages as a browser meets them under other names and behind a proxy with HTTPS."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.at_once import wait_until
+from tests.support.backend import ScriptedBackend
 from tests.support.service import RunningService
 from tests.support.visitor import FORM, PASSWORD, Page, Visitor, holder
 
@@ -42,12 +45,11 @@ def test_a_foreign_name_that_leads_here_opens_no_page(service: RunningService, p
 
 
 def test_over_https_cookies_are_of_this_host_alone(service: RunningService) -> None:
-    """Their names forbid that another host, or plain HTTP, has set them; the browser is told to stay with HTTPS."""
+    """Their names forbid that another host, or plain HTTP, has set them."""
     person = holder(service)
     visitor = Visitor(service)
     body = f"email={person.email.replace('@', '%40')}&password={PASSWORD.replace(' ', '+')}"
     entered = send(visitor, "/panel/sign-in", body)
-    assert entered.answer.headers[HSTS] == "max-age=31536000"
     names = [cookie.partition("=")[0] for cookie in entered.answer.cookies]
     assert names == ["__Host-tarazu_panel", "__Host-tarazu_panel_device"]
     for cookie in entered.answer.cookies:
@@ -63,6 +65,17 @@ def test_over_https_cookies_are_of_this_host_alone(service: RunningService) -> N
     assert "__Host-tarazu_panel" not in visitor.cookies
     assert "__Host-tarazu_panel_device" in visitor.cookies
     assert left.status == 303
+
+
+def test_where_callers_come_by_https_every_answer_tells_to_stay_with_it(
+    tmp_path: Path, backend: ScriptedBackend
+) -> None:
+    """Completions, refusals, documents and pages, each once."""
+    with RunningService(tmp_path, backend.url, server='public_url = "https://ai.example.com"') as service:
+        assert service.chat(service.customer()).status == 200
+        for path in ("/health", "/docs", "/nothing", "/api/v1/usage", "/api/admin/v1/accounts", "/panel/sign-in"):
+            answer = service.request("GET", path, headers={"Host": "ai.example.com"})
+            assert answer.headers[HSTS] == "max-age=31536000", path
 
 
 def test_over_plain_http_nothing_is_said_of_https(service: RunningService) -> None:

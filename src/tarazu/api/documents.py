@@ -8,9 +8,6 @@ from starlette.responses import RedirectResponse, Response
 from tarazu.api.docs_page import CONTENT_SECURITY_POLICY
 from tarazu.api.envelope import safe_response
 
-STRICT_TRANSPORT_SECURITY = "max-age=31536000"
-"""For a year a browser that was here over HTTPS comes over HTTPS alone."""
-
 Made = Callable[[str], bytes]
 """Makes a document for the address at which callers reach the API."""
 
@@ -30,8 +27,6 @@ class DocumentEndpoints:
     async def page(self, _request: Request) -> Response:
         """Show the page."""
         headers = {"content-security-policy": CONTENT_SECURITY_POLICY, "x-content-type-options": "nosniff"}
-        if self._api_url.startswith("https://"):  # over plain HTTP browsers take no notice of it
-            headers["strict-transport-security"] = STRICT_TRANSPORT_SECURITY
         return Response(self._page(self._api_url), media_type="text/html", headers=headers)
 
 

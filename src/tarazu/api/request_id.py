@@ -1,4 +1,4 @@
-"""Give every answer an X-Request-Id, and turn what no endpoint has foreseen into a plain 500."""
+"""Give every answer what all have, an X-Request-Id first, and turn what no endpoint has foreseen into a plain 500."""
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,20 +9,27 @@ from tarazu.domain.errors import Error, Refusal
 from tarazu.service.identifiers import REQUEST_PREFIX, current_request, new_unique_part
 from tarazu.service.logs import trace_of
 
+HSTS = (b"strict-transport-security", b"max-age=31536000")
+"""For a year a browser that was here over HTTPS comes over HTTPS alone. Over plain HTTP it takes no notice of it."""
+
 log = structlog.get_logger()
 
 
 class RequestIds:
-    """The outermost ASGI application. What serves a request finds its unique part in `current_request`."""
+    """The outermost ASGI application. What serves a request finds its unique part in `current_request`.
 
-    def __init__(self, app: ASGIApp, clock: Clock) -> None:
+    `is_https` tells that callers reach the service over HTTPS.
+    """
+
+    def __init__(self, app: ASGIApp, clock: Clock, *, is_https: bool) -> None:
         self._app = app
         self._clock = clock
-        self._more: list[tuple[bytes, bytes]] = []
+        self._always = [HSTS] if is_https else []
+        self._more = self._always
 
     def close_connections(self) -> None:
         """Let each answer from now on tell that its connection closes, and close it."""
-        self._more = [(b"connection", b"close")]
+        self._more = [*self._always, (b"connection", b"close")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request under an id of its own."""

@@ -3,7 +3,6 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tarazu.api.documents import STRICT_TRANSPORT_SECURITY
 from tarazu.service.forwarding import Forwarding
 
 CONTENT_SECURITY_POLICY = (
@@ -36,15 +35,13 @@ class PageHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        origin = scope[ORIGIN] = self._forwarding.origin(scope)
+        scope[ORIGIN] = self._forwarding.origin(scope)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                if origin.is_https:
-                    headers["strict-transport-security"] = STRICT_TRANSPORT_SECURITY
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
