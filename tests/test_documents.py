@@ -234,7 +234,7 @@ FIGURES = {
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
-        f"running and waiting of each of the three | {back_office.THREADS} each; {back_office.CALLS_MAX} |",
+        f"waiting of one who asks | {back_office.CALLS_MAX}; {back_office.WAITING_MAX} |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         (
             f"| {head.HEAD_BYTES_MAX // 1024} KiB; {head.HEADER_BYTES_MAX // 1024} KiB; {head.PARAMETERS_MAX}; "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select
 
-from tarazu.service.back_office import CALLS_MAX, THREADS, BackOffice, BackOfficeFullError
+from tarazu.service.back_office import CALLS_MAX, WAITING_MAX, BackOffice, BackOfficeFullError, current_asker
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.availability import BooksUnavailableError
@@ -70,6 +70,19 @@ def test_an_act_that_cannot_be_done_says_why(office: BackOffice) -> None:
     asyncio.run(run())
 
 
+def ask(office: BackOffice, asker: str, look: Callable[[Connection], object]) -> "asyncio.Task[object]":
+    """Begin a look for one who asks."""
+    current_asker.set(asker)
+    return asyncio.create_task(office.look(look))
+
+
+async def crowd(office: BackOffice, look: Callable[[Connection], object]) -> list["asyncio.Task[object]"]:
+    """Fill an office by many who ask, each for as much as one may."""
+    tasks = [ask(office, f"asker {number // WAITING_MAX}", look) for number in range(CALLS_MAX)]
+    await asyncio.sleep(0)
+    return tasks
+
+
 def test_one_more_than_may_wait_is_refused_at_once(office: BackOffice) -> None:
     """The others are served, also those whose caller has left; then there is room again."""
     go_on = threading.Event()
@@ -78,15 +91,41 @@ def test_one_more_than_may_wait_is_refused_at_once(office: BackOffice) -> None:
         assert go_on.wait(PATIENCE_S)
 
     async def run() -> None:
-        waiting = [asyncio.ensure_future(office.look(wait)) for _ in range(CALLS_MAX)]
-        await asyncio.sleep(0)
+        waiting = await crowd(office, wait)
         with pytest.raises(BackOfficeFullError):
-            await office.look(names)
+            await ask(office, "another", names)
         left = waiting.pop(0)
         left.cancel()
         go_on.set()
         await asyncio.gather(*waiting)
-        assert await asyncio.gather(*(office.look(names) for _ in range(THREADS))) == [[]] * THREADS
+        assert await ask(office, "another", names) == []
+
+    asyncio.run(run())
+
+
+def test_whoever_asks_for_much_delays_each_other_by_one_call(office: BackOffice) -> None:
+    """One more than one may have waiting is refused, and another is served next but one."""
+    go_on = threading.Event()
+    served: list[str] = []
+
+    def call(name: str) -> Callable[[Connection], None]:
+        def look(_connection: Connection) -> None:
+            assert go_on.wait(PATIENCE_S)
+            served.append(name)
+
+        return look
+
+    async def run() -> None:
+        tasks = [ask(office, "greedy", call("greedy")) for _ in range(1 + WAITING_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(BackOfficeFullError):
+            await ask(office, "greedy", names)
+        tasks.append(ask(office, "modest", call("modest")))
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(*tasks)
+        assert served[:3] == ["greedy", "greedy", "modest"]
+        assert len(served) == WAITING_MAX + 2
 
     asyncio.run(run())
 
@@ -108,20 +147,18 @@ def test_a_crowd_of_holders_delays_no_operator_and_no_program(books: Books, offi
         return go_on.wait(PATIENCE_S)
 
     async def run() -> None:
-        crowd = [asyncio.create_task(office.look(waits)) for _ in range(CALLS_MAX)]
-        await asyncio.sleep(0)
+        tasks = await crowd(office, waits)
         with pytest.raises(BackOfficeFullError):
             await office.look(names)
         assert await operators.look(names) == await programs.look(names) == []
-        crowd += [asyncio.create_task(programs.look(waits)) for _ in range(CALLS_MAX)]
-        await asyncio.sleep(0)
+        tasks += await crowd(programs, waits)
         with pytest.raises(BackOfficeFullError):
             await programs.look(names)
-        look = asyncio.create_task(operators.look(names))
+        look = ask(operators, "operator", names)
         await asyncio.sleep(0)
         go_on.set()
         assert await look == []
-        assert all(await asyncio.gather(*crowd))
+        assert all(await asyncio.gather(*tasks))
 
     asyncio.run(run())
     operators.close()

@@ -18,16 +18,16 @@ class StoppedError(Exception):
     """It was stopped."""
 
 
-def thread_of(*lines: str) -> FairThread[str]:
-    """Make a thread with these lines."""
-    return FairThread("test", lines, WAITING_MAX, full=FullError, stopped=StoppedError)
+def new_thread() -> FairThread[str]:
+    """Make a thread."""
+    return FairThread("test", WAITING_MAX, full=FullError, stopped=StoppedError)
 
 
 def test_a_full_line_delays_the_others_by_one_turn() -> None:
     """The lines are served in turn; in a line, in the order in which the calls came."""
 
     async def run() -> None:
-        thread = thread_of("a", "b", "c")
+        thread = new_thread()
         served: list[str] = []
 
         def call(name: str) -> Callable[[], None]:
@@ -47,7 +47,7 @@ def test_one_more_than_may_wait_in_a_line_is_refused_and_the_others_are_open() -
     """Strangers who fill their line keep nobody else out; those who have left wait no more."""
 
     async def run() -> None:
-        thread = thread_of("a", "b")
+        thread = new_thread()
         waiting = [asyncio.ensure_future(thread.run("a", lambda: None)) for _ in range(1 + WAITING_MAX)]
         await asyncio.sleep(0)
         with pytest.raises(FullError):
@@ -70,7 +70,7 @@ def test_after_the_end_a_call_is_refused() -> None:
     """Also the next one: the turn is passed on."""
 
     async def run() -> None:
-        thread = thread_of("a")
+        thread = new_thread()
         thread.close()
         for _ in range(2):
             with pytest.raises(StoppedError):

@@ -7,15 +7,12 @@ by email. Where a count is used up, nothing ends: one more is compared now and t
 
 from collections.abc import Mapping
 from hashlib import sha256
-from ipaddress import IPv6Address, ip_address, ip_network
 
 from msgspec import Struct
 
+from tarazu.domain.addresses import place_of
 from tarazu.domain.calendar import MILLISECONDS_PER_DAY, MILLISECONDS_PER_MINUTE, MILLISECONDS_PER_SECOND, seconds_until
 from tarazu.domain.people import PersonKind
-
-IPV6_PREFIX_BITS = 64
-"""What one customer of a network is given at least."""
 
 
 class Rule(Struct, frozen=True):
@@ -58,7 +55,7 @@ def attempt_of(kind: PersonKind, *, email: str, address: str, device: bytes | No
     if device is not None:
         own = _digest("device", device.hex())
         return Attempt(own, {own: BY_DEVICE}, is_known=True)
-    place = _place(address)
+    place = place_of(address)
     own = _digest("own", kind, email, place)
     rules = {own: BY_EMAIL_AND_ADDRESS, _digest("address", place): BY_ADDRESS, _digest("email", kind, email): BY_EMAIL}
     return Attempt(own, rules)
@@ -92,19 +89,6 @@ def _free_ms(failures: Failures, rule: Rule, now_ms: int) -> int:
     if over < 0:
         return now_ms
     return min(failures.until_ms, failures.until_ms - rule.window_ms + (over + 1) * rule.pace_ms)
-
-
-def _place(address: str) -> str:
-    """Write an address in one form, and for IPv6 the network that it is in: one person has all of that."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    if not isinstance(parsed, IPv6Address):
-        return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ip_network((parsed, IPV6_PREFIX_BITS), strict=False))
 
 
 def _digest(*parts: str) -> bytes:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.routing import ExactRoute
+from tarazu.domain.addresses import place_of
 from tarazu.domain.people import PersonKind
 from tarazu.domain.secrets import digest_of
 from tarazu.panel.confirming import CONFIRM_CODE, CONFIRM_PASSWORD, confirm_page
@@ -23,7 +24,7 @@ from tarazu.panel.hosts import KnownHosts
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose, known
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
-from tarazu.service.back_office import BackOffice
+from tarazu.service.back_office import BackOffice, current_asker
 from tarazu.service.own_access import OwnAccess
 from tarazu.service.proving import SignedIn
 from tarazu.service.sign_in_errors import SignInError
@@ -174,7 +175,10 @@ class Frame:
         is_form = request.method == "POST"
         if is_form and not self._is_from_here(request):
             self._refuse_form(request, "another site")
+        current_asker.set(place_of(request.scope[ORIGIN].address))
         visit = await self._known(request)
+        if visit.person is not None:
+            current_asker.set(visit.person.id)
         request.scope[VISIT] = visit
         if visit.person is None and not is_open:
             return self._to_sign_in(visit)

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import structlog
 
+from tarazu.domain.addresses import place_of
+
 LOOK_S = 0.25
 CALM_S = 5.0
 """Where a look has found no crowd, the next one may wait so long, unless many more have come."""
@@ -24,8 +26,6 @@ CALM_SHARE = 0.25
 """So many are many more: a part of what one address may have."""
 ROOM_SHARE = 0.875
 """The part of all places that untrusted addresses may have together: the rest is for proxies, and for this machine."""
-NETWORK_BITS = 64
-"""What one subscriber has of IPv6 is counted as one address."""
 TOLD_EVERY_S = 10.0
 SOCKETS = Path("/proc/self/fd")
 _RESET = struct.pack("ii", 1, 0)
@@ -99,9 +99,7 @@ class Crowds:
             address = address.ipv4_mapped
         if any(_is_in(address, network) for network in self._trusted):
             return None
-        if isinstance(address, IPv6Address):
-            return str(ip_network((int(address), NETWORK_BITS), strict=False))
-        return str(address)
+        return place_of(host)
 
     def _tell(self, owner: str, number: int) -> None:
         self._untold += number

@@ -1,35 +1,36 @@
-"""One thread for several lines of calls, each bounded: the lines are served in turn, so a full one delays no other."""
+"""One thread for many lines of calls, each bounded: the lines are served in turn, so a full one delays no other."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from tarazu.service.bounded_threads import STOPPING
+STOPPING = "The service is stopping."
 
 T = TypeVar("T")
 LineT = TypeVar("LineT")
 
 
 class FairThread(Generic[LineT]):
-    """Runs one call at a time, for one event loop; in each of `lines` at most `waiting_max` wait.
+    """Runs one call at a time, for one event loop; in each line at most `waiting_max` wait.
 
-    `full` makes the error for one more, and `stopped` the one for a call that comes after the end.
+    A line is there from the first call that waits in it to the last. `full` makes the error for one more, and `stopped`
+    the one for a call that comes after the end.
     """
 
     def __init__(
         self,
         name: str,
-        lines: Iterable[LineT],
         waiting_max: int,
         *,
         full: Callable[[], Exception],
         stopped: Callable[[str], Exception],
     ) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._lines: dict[LineT, deque[asyncio.Future[None]]] = {line: deque() for line in lines}
+        self._lines: dict[LineT, deque[asyncio.Future[None]]] = {}
+        """The lines in which somebody waits; the first is the next to be served."""
         self._waiting_max = waiting_max
         self._full = full
         self._stopped = stopped
@@ -41,7 +42,7 @@ class FairThread(Generic[LineT]):
 
     async def run(self, line: LineT, function: Callable[[], T]) -> T:
         """Run it when its turn has come; answer with what it returns, or raise what it raises."""
-        await self._turn(self._lines[line])
+        await self._turn(line)
         try:
             future = self._thread.submit(function)
         except RuntimeError:
@@ -60,14 +61,15 @@ class FairThread(Generic[LineT]):
         """Begin nothing more; what runs ends."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _turn(self, line: deque[asyncio.Future[None]]) -> None:
+    async def _turn(self, line: LineT) -> None:
         if not self._is_busy:
             self._is_busy = True
             return
-        if sum(not turn.done() for turn in line) >= self._waiting_max:
+        waiting = self._lines.setdefault(line, deque())
+        if sum(not turn.done() for turn in waiting) >= self._waiting_max:
             raise self._full()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(turn)
+        waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -77,11 +79,14 @@ class FairThread(Generic[LineT]):
 
     def _pass_on(self) -> None:
         """Give the turn to the first of the next line in which there is one."""
-        for line, waiting in list(self._lines.items()):
+        while self._lines:
+            line = next(iter(self._lines))
+            waiting = self._lines.pop(line)
             while waiting:
                 turn = waiting.popleft()
                 if not turn.done():  # a caller who has left has cancelled it
-                    self._lines[line] = self._lines.pop(line)  # it stands behind the others now
+                    if waiting:
+                        self._lines[line] = waiting  # it stands behind the others now
                     turn.set_result(None)
                     return
         self._is_busy = False

@@ -51,9 +51,8 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher(parallelism=1)
-        self._thread = FairThread(
+        self._thread: FairThread[Line] = FairThread(
             "passwords",
-            Line,
             WAITING_MAX,
             full=lambda: PasswordsBusyError(f"More than {WAITING_MAX} passwords wait to be compared."),
             stopped=PasswordsBusyError,

@@ -19,7 +19,9 @@ from tarazu.api.body import BodyReader
 from tarazu.api.envelope import json_response, refusal_response
 from tarazu.api.head import head_of
 from tarazu.api.routing import ExactRoute
+from tarazu.domain.addresses import place_of
 from tarazu.domain.admin_tokens import AdminToken, Scope
+from tarazu.service.back_office import current_asker
 
 log = structlog.get_logger()
 
@@ -74,6 +76,7 @@ class AdminEndpoint:
             raise refused(AdminError.MISSING_TOKEN)
         caller = None
         if token is not None:
+            current_asker.set(place_of(address))
             now_ms = self._desk.now_ms()
             caller = await self._desk.office.look(lambda connection: admin_caller(token, connection, now_ms))
         if caller is None:
@@ -87,4 +90,5 @@ class AdminEndpoint:
                 address=address,
             )
             raise refused(AdminError.INSUFFICIENT_SCOPE, f"This needs the scope {needed}.", ScopeDetails(needed))
+        current_asker.set(caller.id)
         return caller
