@@ -50,7 +50,8 @@ class Answers:
         row = self._rows.requests.get(end.request_id)
         if is_true:
             assert row is not None, f"{end.request_id} was told to be {end.state}, and is not there"
-            assert row.state == end.state.value, f"{end.request_id} was told to be {end.state}, and is {row.state}"
+            states = {end.state.value} if end.reason is None else {end.state.value, "charged"}
+            assert row.state in states, f"{end.request_id} was told to be {end.state}, and is {row.state}"
         elif row is not None:
             assert row.state != "held", f"{end.request_id} was told to have ended, and is held"
             assert end.state is not RequestState.CHARGED or row.state != "charged", f"{end.request_id} is charged"
@@ -123,7 +124,11 @@ class Answers:
     def _owners(self, sending: Sending, *states: str, same_body: bool) -> list[Sending]:
         """List the requests in such a state that may have the idempotency key still."""
         since_ms = self._transaction.now_ms - DAY_MS
-        rows = (row for row in self._rows.requests.values() if row.state in states and row.created_at_ms > since_ms)
+        rows = (
+            row
+            for row in self._rows.requests.values()
+            if row.state in states and row.reason is None and row.created_at_ms > since_ms
+        )
         sendings = [self._told.sendings[row.id] for row in rows if row.account_id == sending.account_id]
         return [
             first

@@ -94,16 +94,33 @@ class Judge:
         assert (row.day, row.period) == (day, day[:7]), f"{row}: another day, not {day}"
 
     def _requests_ended_as_asked(self, transaction: Transaction) -> None:
-        asked = {(end.request_id, end.state.value) for end in transaction.operations(End)}
+        ends = transaction.operations(End)
+        asked = {(end.request_id, end.state.value, end.reason) for end in ends}
+        asked |= {(end.request_id, "charged", end.reason) for end in ends if end.reason is not None}
         changed = [row for id_, row in self.rows.requests.items() if row != self._before.requests.get(id_)]
         ended = [row for row in changed if row.state != "held"]
         swept = [row for row in ended if row.state == "swept"]
         for row in ended:
             assert row.ended_at_ms == transaction.now_ms, f"{row}: another time, not {transaction.now_ms}"
-            assert row in swept or (row.id, row.state) in asked, f"{row}: nobody has asked for this end"
+            assert row in swept or (row.id, row.state, row.reason) in asked, f"{row}: nobody has asked for this end"
+        self._given_up_are_free_up_to_the_bound(transaction, [row for row in ended if row.reason is not None])
         for row in swept:
             assert transaction.has(Sweep), f"{row}: nobody has swept"
             assert row.deadline_ms < transaction.now_ms, f"{row} was swept before its deadline"
+        self._nothing_overdue_is_left(transaction)
+
+    def _given_up_are_free_up_to_the_bound(self, transaction: Transaction, given_up: list[RequestRow]) -> None:
+        """Each that was free is counted, in an hour that had one left; one was charged where there was none."""
+        bound = transaction.catalogue.abandoned_per_hour
+        for account in self.rows.accounts.values():
+            states = [row.state for row in given_up if row.account_id == account.id]
+            free, before = states.count("released"), self._before.accounts[account.id]
+            counted_before = before.free_taken if before.free_hour == account.free_hour else 0
+            assert account.free_taken == counted_before + free, f"{account} has had {free} free, after {before}"
+            assert not free or account.free_taken <= bound, f"{account}: more are free than {bound}"
+            assert "charged" not in states or account.free_taken >= bound, f"{account} pays below {bound}: {given_up}"
+
+    def _nothing_overdue_is_left(self, transaction: Transaction) -> None:
         if transaction.has(Sweep):
             held = [row for row in self.rows.requests.values() if row.state == "held"]
             overdue = [row for row in held if row.deadline_ms < transaction.now_ms]

@@ -61,10 +61,10 @@ class Process:
         sending.hold = hold or sending.hold
         self.owed[sending.id] = sending
 
-    def end(self, sending: Sending, state: RequestState) -> None:
+    def end(self, sending: Sending, state: RequestState, reason: Reason | None = None) -> None:
         """Ask for the end of a hold."""
         self.owed.pop(sending.id, None)
-        self.queue.append(Waiting(sending.end(state), sending))
+        self.queue.append(Waiting(sending.end(state, reason), sending))
 
     def run(self, waiting: list[Waiting], fault: Fault | None) -> tuple[Transaction, bool]:
         """Run what waits as one transaction of the ledger; tell also whether it was committed."""

@@ -17,6 +17,9 @@ class AccountRow(NamedTuple):
     balance: int
     minute: int
     taken: int
+    free_hour: int
+    free_taken: int
+    """Requests that were free in that hour although their callers gave them up."""
 
 
 class KeyRow(NamedTuple):
@@ -48,11 +51,17 @@ class RequestRow(NamedTuple):
     ended_at_ms: int | None
     prompt_tokens: int | None
     completion_tokens: int | None
+    reason: str | None
 
     @property
     def is_kept(self) -> bool:
         """Tell whether its credits are taken: held or charged."""
         return self.state in {"held", "charged"}
+
+    @property
+    def has_key(self) -> bool:
+        """Tell whether it keeps its idempotency key: not where it is charged without a reply."""
+        return self.is_kept and self.reason is None
 
     def as_admitted(self) -> tuple[Any, ...]:
         """Leave out what its end changes."""
@@ -98,7 +107,10 @@ def read_rows(look: Look) -> Rows:
         accounts=_by_id(
             map(
                 AccountRow._make,
-                look("SELECT id, plan, status, period, used, balance, window_minute, window_taken FROM accounts"),
+                look(
+                    "SELECT id, plan, status, period, used, balance, window_minute, window_taken, abandoned_hour,"
+                    " abandoned_taken FROM accounts"
+                ),
             )
         ),
         keys=_by_id(
@@ -115,7 +127,7 @@ def read_rows(look: Look) -> Rows:
                 RequestRow._make,
                 look(
                     "SELECT id, account_id, key_id, model_id, credits, source, state, period, day,"
-                    " created_at_ms, deadline_ms, ended_at_ms, prompt_tokens, completion_tokens FROM requests"
+                    " created_at_ms, deadline_ms, ended_at_ms, prompt_tokens, completion_tokens, reason FROM requests"
                 ),
             )
         ),

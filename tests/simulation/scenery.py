@@ -75,6 +75,7 @@ def _catalogue(random: Random, zone: ZoneInfo) -> Catalogue:
         payg=Offer(models=payg_models, requests_per_minute=random.randint(2, 8)),
         zone=zone,
         default_model=random.choice([None, "small", "huge"]),
+        abandoned_per_hour=random.randint(0, 3),
     )
 
 

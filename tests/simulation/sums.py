@@ -39,7 +39,7 @@ class Sums:
 
     def _replies_are_charges(self, rows: Rows) -> None:
         """Every delivered reply is charged. A charge without one fell between its commit and its answer."""
-        charged = {row.id for row in rows.requests.values() if row.state == "charged"}
+        charged = {row.id for row in rows.requests.values() if row.state == "charged" and row.reason is None}
         unpaid = self._told.delivered - charged
         assert not unpaid, f"delivered and not charged: {sorted(unpaid)}"
         unseen = charged - self._told.delivered - self._told.maybe_charged
@@ -73,7 +73,7 @@ class Sums:
         usage: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for row in rows.requests.values():
             if row.state == "charged":
-                tokens = self._told.sendings[row.id].tokens
+                tokens = (0, 0) if row.reason else self._told.sendings[row.id].tokens
                 assert (row.prompt_tokens, row.completion_tokens) == tokens, f"{row}: not the tokens of {tokens}"
                 sums = usage[row.account_id, row.day, row.key_id, row.model_id]
                 for place, figure in enumerate((1, row.credits, *tokens)):
@@ -94,19 +94,19 @@ class Sums:
             for row in sent_with_key:
                 # Also one that was released since: who takes a key a day later, by its own clock, forgets the first.
                 forgotten_until_ms = max(forgotten_until_ms, row.created_at_ms - DAY_MS)
-                if row.is_kept:
+                if row.has_key:
                     is_free = first is None or first.created_at_ms <= forgotten_until_ms
                     assert is_free, f"key {place} was taken twice: {first}, {row}"
                     first = row
             last = sent_with_key[-1]
-            if last.is_kept and last.created_at_ms > self._forgotten_until_ms:
+            if last.has_key and last.created_at_ms > self._forgotten_until_ms:
                 owners[place] = last.id
         for place, id_ in owners.items():
             assert id_ in rows.kept, f"{id_} has lost its key {place}"
         for kept_row in rows.kept.values():
             row = rows.requests[kept_row.request_id]
             reply = self._told.sendings[row.id].reply if row.state == "charged" else None
-            assert row.is_kept, f"{row} has ended, and keeps its key"
+            assert row.has_key, f"{row} has ended, and keeps its key"
             assert kept_row.reply == reply, f"{row} has the reply {kept_row.reply!r}"
 
     def _operators_were_told_the_truth(self, rows: Rows) -> None:

@@ -110,7 +110,15 @@ def test_everything_happens_in_some_world(trace_of: Callable[[int], list[str]]) 
     words += ["POWER CUT: 0 of 1", "is killed", "sets its clock", "reads new prices", "with 90 s of grace"]
     words += ["held 4 of plan", "of api_balance", "again reply to", "True", "False", "IntegrityError", "was there"]
     words += ["rate_limit_exceeded", "idempotency_conflict", "idempotency_mismatch", "api_credits_exhausted"]
-    words += ["upgrade_required", "system_stopped", "account_unavailable", "invalid_api_key", "messages_required"]
+    words += [
+        "abandoned",
+        "timed_out",
+        "upgrade_required",
+        "system_stopped",
+        "account_unavailable",
+        "invalid_api_key",
+        "messages_required",
+    ]
     assert [word for word in words if word not in text] == []
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tarazu.domain.admission import Asked
 from tarazu.domain.catalogue import Catalogue
-from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.credits import Hold, Reason, RequestState
 from tarazu.store.operations import Admit, End, Identify, Operation, Sweep, Work
 
 T = TypeVar("T", bound=Operation)
@@ -34,7 +34,7 @@ class Sending:
         """Write what the model answers."""
         return f"reply to {self.id}".encode()
 
-    def end(self, state: RequestState) -> End:
+    def end(self, state: RequestState, reason: Reason | None = None) -> End:
         """Make the operation that ends the hold, as the ledger does."""
         assert self.hold is not None
         is_charge = state is RequestState.CHARGED
@@ -48,6 +48,7 @@ class Sending:
             completion_tokens=self.tokens[1] if is_charge else 0,
             idempotency_key=self.hold.idempotency_key,
             reply=self.reply if is_charge and self.sent is not None else None,
+            reason=reason,
         )
 
 
@@ -85,8 +86,8 @@ class Waiting(Struct, frozen=True):
                 model = getattr(asked.request, "model", "invalid")
                 key = "" if sending.sent is None else f", key {sending.sent[0]} {sending.sent[1].decode()}"
                 return f"admit {sending.id} ({sending.account_id}, {asked.key.id[4:7]}, {model}{key})"
-            case End(), Sending() as sending:
-                return f"{'charge' if self.is_charge else 'release'} {sending.id}"
+            case End(reason=reason), Sending() as sending:
+                return f"{'charge' if self.is_charge else reason or 'release'} {sending.id}"
             case Work(), Payment() as payment:
                 return f"top up {payment.account_id} by {payment.credits} ({payment.reference})"
             case Identify(key), _:

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from tarazu.domain.admission import Decision
 from tarazu.domain.calendar import iso_time
-from tarazu.domain.credits import Hold, RequestState
+from tarazu.domain.credits import Hold, Reason, RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.idempotency import Replay
 from tarazu.domain.keys import PresentedKey
@@ -34,6 +34,8 @@ STATEMENTS = 14
 """About as many as a transaction has."""
 FAULT_PERCENT = 30
 CHARGED, RELEASED = RequestState.CHARGED, RequestState.RELEASED
+REASONS = (None, None, None, None, *Reason)
+"""Why there is no reply, by the caller's own doing; mostly there is one, or none by the backend's."""
 
 
 class World:
@@ -168,10 +170,11 @@ class World:
         self._run_batch(process, self._fault(), sweeps=self._chance(25))
 
     def _end_hold(self, process: Process, sending: Sending) -> None:
-        """Let the model answer or fail, and sometimes let the hold be ended twice."""
-        process.end(sending, CHARGED if self._chance(75) else RELEASED)
-        if self._chance(12):
-            process.end(sending, CHARGED if self._chance(50) else RELEASED)
+        """Let the model answer or fail, or the caller leave; sometimes let the hold be ended twice."""
+        reason = self._random.choice(REASONS)
+        process.end(sending, RELEASED if reason or self._chance(25) else CHARGED, reason)
+        if self._chance(12):  # nobody charges what was given up by its caller
+            process.end(sending, RELEASED if reason or self._chance(50) else CHARGED)
 
     # A batch, and what its askers learn of it.
 

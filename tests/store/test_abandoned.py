@@ -90,3 +90,22 @@ def test_no_hour_has_more_free_ones_than_its_bound(hours: list[int], bound: int)
         if after is not None:
             account, free[hour] = after, free[hour] + 1
     assert free == {hour: min(bound, hours.count(hour)) for hour in range(4)}
+
+
+@given(behind=st.lists(st.booleans(), max_size=40), bound=st.integers(0, 5))
+def test_two_clocks_on_both_sides_of_an_hour_give_no_more(behind: list[bool], bound: int) -> None:
+    """However they take turns: what the later hour has begun, the earlier one goes on with."""
+    account, free = make_account(abandoned_hour=8), 0
+    for is_behind in behind:
+        after = forgiven(account, 8 if is_behind else 9, bound)
+        if after is not None:
+            account, free = after, free + 1
+    in_the_first = next((number for number, is_behind in enumerate(behind) if not is_behind), len(behind))
+    assert free <= bound + min(bound, in_the_first)
+
+
+def test_an_hour_that_a_wrong_clock_has_begun_is_given_up() -> None:
+    """Else an account would pay until that hour has come."""
+    account = make_account(abandoned_hour=10, abandoned_taken=3)
+    assert forgiven(account, 8, 3) == make_account(abandoned_hour=8, abandoned_taken=1)
+    assert forgiven(account, 9, 3) is None

@@ -97,11 +97,17 @@ def take(account: Account, cost: int, source: Source) -> Account:
 
 
 def forgiven(account: Account, hour: int, free_per_hour: int) -> Account | None:
-    """Take one of the requests without a reply that are free in this hour; None: there is none left."""
-    taken = account.abandoned_taken if account.abandoned_hour == hour else 0
+    """Take one of the requests without a reply that are free in this hour; None: there is none left.
+
+    A clock that is an hour behind gives none a second time. What is counted in a later hour still is given up: a clock
+    that was wrong has begun it.
+    """
+    if not hour <= account.abandoned_hour <= hour + 1:
+        account = replace(account, abandoned_hour=hour, abandoned_taken=0)
+    taken = account.abandoned_taken
     if taken >= free_per_hour:
         return None
-    return replace(account, abandoned_hour=hour, abandoned_taken=taken + 1)
+    return replace(account, abandoned_taken=taken + 1)
 
 
 def give_back(account: Account, hold: Hold) -> Account:
