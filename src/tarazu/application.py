@@ -1,6 +1,6 @@
 """The HTTP application: its routes, and the answer to what no route takes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -36,6 +36,7 @@ from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH, PANEL_PATH
 from tarazu.service.link import Link
+from tarazu.service.own_connections import Peer
 from tarazu.service.running import Service, Setup
 from tarazu.store.availability import BooksUnavailableError
 
@@ -46,8 +47,10 @@ ENCODED = tuple(f"{path}/models/".encode() for path in (API_PATH, PANEL_PATH))
 """Before the ids of models, which alone may be percent-encoded."""
 
 
-def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
-    """Make the application of one worker process; `link` leads to its parent.
+def make_application(setup: Setup, link: Link | None = None, unserved: Collection[Peer] = ()) -> ASGIApp:
+    """Make the application of one worker process.
+
+    `link` leads to its parent, `unserved` has the peers whose requests are not served.
 
     Raises:
         BooksUnavailableError: the database cannot be used.
@@ -102,7 +105,7 @@ def make_application(setup: Setup, link: Link | None = None) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     heads = Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED)
-    numbered = RequestIds(heads, setup.clock, is_https=base_url.startswith("https://"))
+    numbered = RequestIds(heads, setup.clock, is_https=base_url.startswith("https://"), unserved=unserved)
     service.on_drain = numbered.close_connections
     has_access_log = setup.configuration.logs.access
     return AccessLog(numbered, service.forwarding, CHAT_PATH) if has_access_log else numbered

@@ -2,7 +2,6 @@
 
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -16,14 +15,12 @@ from tests.support.envelopes import assert_domain_error
 from tests.support.missing import cannot_try
 from tests.support.processes import no_file_left, open_files, workers
 from tests.support.rows import rows
-from tests.support.service import MODELS, Customer, RunningService, checked
+from tests.support.service import MODELS, RunningService, checked
 from tests.support.stores import Store
 from tests.support.wire import Wire, chat_head
 
 CROWD = 8_200
 """More than a worker's places."""
-SOON_S = 5.0
-"""On a quiet machine it is a tenth of a second; without the bound there was no answer at all."""
 OF_ADDRESS = 512
 NOT_READ = b"GET /docs HTTP/1.1\r\nHost: test\r\n\r\n" * 30
 
@@ -49,13 +46,6 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (2 * CROWD, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def asked_s(service: RunningService, customer: Customer) -> float:
-    """Ask, and tell how long the reply took."""
-    begin_s = time.monotonic()
-    assert service.chat(customer).status == 200
-    return time.monotonic() - begin_s
 
 
 @rows("decisions.shares_and_time_outs.2")
@@ -100,14 +90,15 @@ def test_one_callers_time_outs_do_not_make_a_model_unavailable(
 @rows("decisions.added_by_this_project.11", "decisions.added_by_this_project.12")
 @pytest.mark.usefixtures("many_files")
 def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningService) -> None:
-    """8,200 connections of one address: a caller from another one is served soon before, while and after.
+    """8,200 connections of one address: a caller from another one is served before, while and after.
 
-    What the address has beyond its bound is cut off at once, and the rest when its answers have not moved for 30 s.
+    How soon is what `python -m bench.strangers` tells; without the bound there was no answer at all. What the address
+    has beyond its bound is cut off at once, and the rest when its answers have not moved for 30 s.
     """
     customer = service.customer()
     [worker] = workers(service)
     before = open_files(worker)
-    took_s = [asked_s(service, customer)]
+    assert service.chat(customer).status == 200
     with ExitStack() as stack:
         for number in range(CROWD):
             client = stack.enter_context(socket.socket())
@@ -117,11 +108,10 @@ def test_a_caller_is_served_beside_a_crowd_that_never_reads(service: RunningServ
             client.settimeout(0)
             client.send(NOT_READ)
             if number % 400 == 0:
-                took_s.append(asked_s(service, customer))
+                assert service.chat(customer).status == 200
         wait_until(lambda: open_files(worker) <= before + OF_ADDRESS + 10)
-        took_s += [asked_s(service, customer) for _ in range(20)]
+        assert [service.chat(customer).status for _ in range(20)] == [200] * 20
         assert open_files(worker) > before + OF_ADDRESS / 2
         wait_until(lambda: open_files(worker) <= before + 10)
-    took_s.append(asked_s(service, customer))
-    assert max(took_s) < SOON_S, sorted(took_s)[-5:]
+    assert service.chat(customer).status == 200
     assert '"connections_cut"' in service.log.read_text()

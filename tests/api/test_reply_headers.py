@@ -1,12 +1,16 @@
 """The headers that answers carry, each on every answer that it belongs to and on no other."""
 
+import asyncio
 import re
 import time
 from datetime import datetime
 from pathlib import Path
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
+from tarazu.api.request_id import RequestIds
+from tarazu.cli.clock import system_clock
 from tarazu.service.identifiers import completion_id_of
 from tarazu.store.request_history import find_request
 from tests.support.attempts import CHECKS, WINDOWS_CHECK, Check, attempt
@@ -169,3 +173,23 @@ def test_the_pages_of_documents_are_taken_for_what_they_are(service: RunningServ
     """No browser guesses another type."""
     for path in ("/docs", "/docs/admin"):
         assert service.get(path).headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_was_cut_off_is_not_served() -> None:
+    """No application sees it, and nothing is made for an answer that nobody can hear."""
+
+    async def unheard(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError
+
+    async def receive() -> Message:
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Message] = []
+    numbered = RequestIds(unheard, system_clock, is_https=False, unserved={("192.0.2.1", 4711)})
+    scope = {"type": "http", "client": ("192.0.2.1", 4711), "path": "/docs"}
+    asyncio.run(numbered(scope, receive, send))
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert sent[0]["status"] == 503

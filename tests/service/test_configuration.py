@@ -166,7 +166,7 @@ def test_one_model_is_enough(folder: Path) -> None:
         public_url=None,
         max_in_flight=512,
         max_in_flight_per_account=None,
-        connections_per_address=2_048,
+        connections_per_address=512,
         trusted_proxies=("127.0.0.0/8", "::1/128"),
         forwarded_for=1,
         hosts=(),

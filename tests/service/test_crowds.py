@@ -1,14 +1,16 @@
 """Connections of one address: bounded, the newest cut first, whatever the address and however many there are."""
 
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.service.crowds import Crowds, fair_bound
+from tarazu.service.crowds import CALM_S, CROWDED_LOOK_S, LOOK_S, SERVED_S, Crowds, fair_bound
 
 COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), max_size=20)
 
@@ -68,6 +70,43 @@ def test_what_an_address_has_beyond_its_bound_is_cut_the_newest_first() -> None:
         assert crowds.look() == 8
         assert not any(are_cut(before + others))
         assert are_cut(later).count(True) == 8
+
+
+def test_those_that_were_cut_or_will_be_are_not_served() -> None:
+    """What they have sent before, for a while, since another may have the port later; and who joins the crowd."""
+    with listening() as port:
+        crowds = port.crowds(of_address=2)
+        clients = port.connect("127.0.0.2", 5)
+        begin_s = time.monotonic()
+        assert crowds.look() == 3
+        cut = [client.getsockname() for client, is_cut in zip(clients, are_cut(clients), strict=True) if is_cut]
+        assert sorted(crowds.unserved) == sorted(cut)
+        assert clients[0].getsockname() not in crowds.unserved
+        [later] = port.connect("127.0.0.2", 1)
+        [other] = port.connect("127.0.0.3", 1)
+        assert later.getsockname() in crowds.unserved
+        assert other.getsockname() not in crowds.unserved
+        crowds.turn(0, begin_s)
+        assert later.getsockname() not in crowds.unserved
+        crowds.unserved.forget(begin_s + SERVED_S - 1)
+        assert sorted(crowds.unserved) == sorted(cut)
+        crowds.unserved.forget(time.monotonic() + SERVED_S + 1)
+        assert not crowds.unserved
+
+
+def test_it_is_looked_at_only_where_there_may_be_a_crowd() -> None:
+    """Not while few are in use; where many are and no crowd, only when more have come, or after a while."""
+    with listening() as port:
+        crowds = port.crowds(of_address=8)
+        port.connect("127.0.0.2", 4)
+        with patch.object(crowds, "look", wraps=crowds.look) as look:
+            assert [crowds.turn(in_use, 1.0) for in_use in (7, 8, 8, 9)] == [LOOK_S] * 4
+            assert look.call_count == 1
+            crowds.turn(10, 1.0)
+            crowds.turn(10, 1.0 + 2 * CALM_S)
+            assert look.call_count == 3
+            port.connect("127.0.0.2", 8)
+            assert crowds.turn(20, 30.0) == CROWDED_LOOK_S
 
 
 @pytest.mark.parametrize("network", ["127.0.0.2", "127.0.0.0/8", "127.0.0.9/24"])

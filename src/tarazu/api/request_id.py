@@ -1,5 +1,8 @@
 """Give every answer what all have, an X-Request-Id first, and turn what no endpoint has foreseen into a plain 500."""
 
+from collections.abc import Collection
+from http import HTTPStatus
+
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -8,6 +11,7 @@ from tarazu.domain.calendar import Clock
 from tarazu.domain.errors import Error, Refusal
 from tarazu.service.identifiers import REQUEST_PREFIX, current_request, new_unique_part
 from tarazu.service.logs import trace_of
+from tarazu.service.own_connections import Peer
 
 HSTS = (b"strict-transport-security", b"max-age=31536000")
 """For a year a browser that was here over HTTPS comes over HTTPS alone. Over plain HTTP it takes no notice of it."""
@@ -18,12 +22,14 @@ log = structlog.get_logger()
 class RequestIds:
     """The outermost ASGI application. What serves a request finds its unique part in `current_request`.
 
-    `is_https` tells that callers reach the service over HTTPS.
+    `is_https` tells that callers reach the service over HTTPS, `unserved` has the peers whose requests are not
+    served, since their connections were cut off, or will be.
     """
 
-    def __init__(self, app: ASGIApp, clock: Clock, *, is_https: bool) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock, *, is_https: bool, unserved: Collection[Peer]) -> None:
         self._app = app
         self._clock = clock
+        self._unserved = unserved
         self._always = [HSTS] if is_https else []
         self._more = self._always
 
@@ -35,6 +41,10 @@ class RequestIds:
         """Serve one request under an id of its own."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if self._unserved and tuple(scope["client"]) in self._unserved:
+            await send({"type": "http.response.start", "status": HTTPStatus.SERVICE_UNAVAILABLE, "headers": []})
+            await send({"type": "http.response.body"})
             return
         unique = new_unique_part(self._clock())
         current_request.set(unique)

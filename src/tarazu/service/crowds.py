@@ -4,22 +4,22 @@ Granian takes them by itself and asks nobody. So a thread looks at the worker's 
 many; what one address has beyond its bound is cut off, the newest first.
 """
 
-import os
-import socket
-import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Container, Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from pathlib import Path
 
 import structlog
 
 from tarazu.domain.addresses import place_of
+from tarazu.service.own_connections import Peer, are_known, connections_in_use, cut, own_connections
 
-LOOK_S = 0.25
+LOOK_S = 0.1
+CROWDED_LOOK_S = 0.05
+"""After a look that has found a crowd."""
+SERVED_S = 10.0
+"""By then what a connection has sent before it was cut off has been served, or passed over."""
 CALM_S = 5.0
 """Where a look has found no crowd, the next one may wait so long, unless many more have come."""
 CALM_SHARE = 0.25
@@ -27,12 +27,36 @@ CALM_SHARE = 0.25
 ROOM_SHARE = 0.875
 """The part of all places that untrusted addresses may have together: the rest is for proxies, and for this machine."""
 TOLD_EVERY_S = 10.0
-SOCKETS = Path("/proc/self/fd")
-_RESET = struct.pack("ii", 1, 0)
-
-Peer = tuple[str, int]
 
 log = structlog.get_logger()
+
+
+class Unserved(dict[Peer, float]):
+    """The peers whose requests are not served: those that were cut off, and when.
+
+    With them are those that have come since the last look to a host that had too many then: they are cut off next.
+    """
+
+    def __init__(self) -> None:
+        self._crowded: frozenset[str] = frozenset()
+        self._seen: Container[Peer] = ()
+
+    def __contains__(self, peer: object) -> bool:
+        """Tell whether it is one of them. The dictionary is empty where there is none."""
+        if super().__contains__(peer):
+            return True
+        return isinstance(peer, tuple) and peer[0] in self._crowded and peer not in self._seen
+
+    def add(self, peers: Collection[Peer], now_s: float, seen: Container[Peer]) -> None:
+        """Add those that a look has found too many; `seen` are all that it has found."""
+        self.update(dict.fromkeys(peers, now_s))
+        self._seen = seen
+        self._crowded = frozenset(host for host, _ in peers)
+
+    def forget(self, now_s: float) -> None:
+        """Take out those whose requests have been passed over by now."""
+        for peer in [peer for peer, cut_at_s in self.items() if now_s - cut_at_s > SERVED_S]:
+            del self[peer]
 
 
 class Crowds:
@@ -46,6 +70,7 @@ class Crowds:
         self._room = int(connections * ROOM_SHARE)
         self._of_address = min(of_address, self._room)
         self._trusted = tuple(ip_network(network, strict=False) for network in trusted)
+        self.unserved = Unserved()
         self._seen: dict[Peer, int] = {}
         """The connections, each with the look that has seen it first."""
         self._looks = 0
@@ -59,13 +84,13 @@ class Crowds:
 
     def start(self) -> None:
         """Watch, in a thread of its own, for as long as the process lives; where the system shows its open files."""
-        if SOCKETS.is_dir():
+        if are_known():
             threading.Thread(target=self._watch, name="crowds", daemon=True).start()
 
     def look(self) -> int:
         """Cut off what is too many, and tell how many that were."""
         self._looks += 1
-        found = dict(_connections(self._port))
+        found = dict(own_connections(self._port))
         self._seen = {peer: self._seen.get(peer, self._looks) for peer in found}
         owner_of = {host: self._owner(host) for host in {host for host, _ in found}}
         of_owner: dict[str, list[Peer]] = {}
@@ -73,24 +98,33 @@ class Crowds:
             if (owner := owner_of[peer[0]]) is not None:
                 of_owner.setdefault(owner, []).append(peer)
         bound = fair_bound({owner: len(peers) for owner, peers in of_owner.items()}, self._of_address, self._room)
-        cut = 0
-        for owner, peers in of_owner.items():
-            newest = sorted(peers, key=self._seen.__getitem__)[bound:]
-            cut += sum(_cut(found[peer], peer) for peer in newest)
-            if newest:
-                self._tell(owner, len(newest))
-        return cut
+        newest = {
+            owner: sorted(peers, key=self._seen.__getitem__)[bound:]
+            for owner, peers in of_owner.items()
+            if len(peers) > bound
+        }
+        self.unserved.add([peer for peers in newest.values() for peer in peers], time.monotonic(), self._seen)
+        for owner, peers in newest.items():
+            self._tell(owner, len(peers))
+        return sum(cut(found[peer], peer) for peers in newest.values() for peer in peers)
+
+    def turn(self, in_use: int, now_s: float) -> float:
+        """Look where so many connections are in use that there may be a crowd; tell when to ask again, in seconds."""
+        self.unserved.forget(now_s)
+        if in_use < self._of_address:
+            self.unserved.add((), now_s, ())  # whoever comes now is served
+            return LOOK_S
+        if now_s < self._calm_until_s and in_use < self._calm_below:
+            return LOOK_S
+        if self.look():
+            return CROWDED_LOOK_S
+        self._calm_until_s = now_s + CALM_S
+        self._calm_below = in_use + int(self._of_address * CALM_SHARE)
+        return LOOK_S
 
     def _watch(self) -> None:
         while True:
-            time.sleep(LOOK_S)
-            lowest_free = _lowest_free()
-            now_s = time.monotonic()
-            if lowest_free < self._of_address or (now_s < self._calm_until_s and lowest_free < self._calm_below):
-                continue
-            if not self.look():
-                self._calm_until_s = now_s + CALM_S
-                self._calm_below = lowest_free + int(self._of_address * CALM_SHARE)
+            time.sleep(self.turn(connections_in_use(), time.monotonic()))
 
     def _owner(self, host: str) -> str | None:
         """Name the address that a connection is counted by; None: it is not counted."""
@@ -120,37 +154,3 @@ def fair_bound(counts: Mapping[str, int], of_address: int, room: int) -> int:
 
 def _is_in(address: object, network: IPv4Network | IPv6Network) -> bool:
     return address in network
-
-
-def _lowest_free() -> int:
-    """Tell the lowest number that no open file has: where it is high, so many are open."""
-    try:
-        free = os.open(os.sep, os.O_RDONLY)
-    except OSError:  # none is free
-        return 2**31
-    os.close(free)
-    return free
-
-
-def _connections(port: int) -> Iterable[tuple[Peer, int]]:
-    """List this process's connections at its port: the peer of each, and its number among the open files."""
-    for name in os.listdir(SOCKETS):  # noqa: PTH208 - thousands of names, which need no paths
-        with suppress(OSError):  # it is no socket, is not connected, or has been closed meanwhile
-            # Of either kind: this one has room for both kinds of addresses.
-            found = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, fileno=int(name))
-            try:
-                name_here = found.getsockname()
-                if isinstance(name_here, tuple) and name_here[1] == port:
-                    yield found.getpeername()[:2], int(name)
-            finally:
-                found.detach()
-
-
-def _cut(number: int, peer: Peer) -> bool:
-    """End a connection at once, with what waits to be sent, if it is still the same."""
-    with suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, fileno=os.dup(number)) as connection:
-        if connection.getpeername()[:2] == peer:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            connection.shutdown(socket.SHUT_RDWR)
-            return True
-    return False

@@ -281,13 +281,14 @@ def _load(connections: int, connection: "Connection[Any, Any]") -> Any:
     link = Link(connection, on_parent_end=lambda: end_without_parent(_stop_timeout_s(setup.configuration)))
     setup: Setup = link.begin()
     server = setup.configuration.server
-    Crowds(
+    crowds = Crowds(
         server.port,
         connections=connections,
         of_address=server.connections_per_address,
         trusted=server.trusted_proxies,
-    ).start()
-    application = import_module(APPLICATION_MODULE).make_application(setup, link)
+    )
+    crowds.start()
+    application = import_module(APPLICATION_MODULE).make_application(setup, link, crowds.unserved)
     _collect_seldom()
     return application
 
