@@ -224,6 +224,19 @@ def test_what_needs_a_restart_is_said(service: RunningService, backend: Scripted
     assert prices(service, customer) == {7}
 
 
+def test_a_reload_that_leaves_accounts_without_their_plan_says_so(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """The command and the log, with what to do; it is in force all the same."""
+    customer = service.customer("large")
+    rewrite(service, backend, CATALOGUE.replace("[plans.large]", "[plans.larger]"))
+    ran = service.run("reload")
+    assert ran.returncode == 0, ran.stderr
+    assert "1 account is on the plan large, which is not in the configuration" in ran.stderr
+    assert any("plan large" in event["advice"] for event in events(service, "configuration_advice"))
+    assert_domain_error(service.chat(customer), 402, "upgrade_required")
+
+
 def test_a_local_model_is_loaded_before_it_is_sold(service: RunningService, backend: ScriptedBackend) -> None:
     """The embedded model, named for the first time by a reload, answers the first request."""
     customer = service.customer()

@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tarazu.domain.accounts import Account
-from tarazu.service.advice import advice, plan_advice
+from tarazu.service.advice import advice
 from tarazu.service.configuration import Configuration, load
 from tarazu.service.private_files import file_advice
 from tests.support.books import Books, open_books
 from tests.support.stores import Store
 from tests.support.values import make_account, make_catalogue
 
+URL = 'url = "https://ai.example.com/v1"'
 MODEL = """
 [models."a"]
 credits = 1
@@ -37,13 +39,14 @@ def _loaded(folder: Path, backend: str) -> Configuration:
 
 
 @pytest.mark.both_stores
-def test_accounts_on_a_plan_that_is_not_on_sale_are_told(books: Books) -> None:
+def test_accounts_on_a_plan_that_is_not_on_sale_are_told(books: Books, tmp_path: Path) -> None:
     """With their number and the two ways out; those on a plan that is there, or on none, need no word."""
     plan = next(iter(make_catalogue().plans))
+    configuration = replace(_loaded(tmp_path, URL), catalogue=make_catalogue(), database_url=books.url)
     held: dict[str, str | None] = {"1": "gone", "2": "gone", "3": plan, "4": None}
     accounts: list[Account] = [make_account(id=f"acc_{n}", email=None, plan=of) for n, of in held.items()]
     books.add(*accounts)
-    (line,) = plan_advice(books.url, make_catalogue())
+    (line,) = [line for line in advice(configuration) if "plan" in line]
     assert line.startswith("2 accounts are on the plan gone, which is not in the configuration")
     assert "[plans.gone]" in line
     assert "tarazu account set ID --plan PLAN" in line
@@ -51,8 +54,8 @@ def test_accounts_on_a_plan_that_is_not_on_sale_are_told(books: Books) -> None:
 
 def test_without_books_nothing_is_told_of_them(tmp_path: Path) -> None:
     """And none are made."""
-    assert plan_advice(f"sqlite:///{tmp_path}/none.db", make_catalogue()) == ()
-    assert list(tmp_path.iterdir()) == []
+    assert not any("plan" in line for line in advice(_loaded(tmp_path, URL)))
+    assert [path.name for path in tmp_path.iterdir()] == ["tarazu.toml"]
 
 
 @pytest.mark.parametrize(

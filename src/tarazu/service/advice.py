@@ -1,4 +1,4 @@
-"""What a configuration allows and is yet no good: told by `tarazu check`, and of plans at each reload."""
+"""What a configuration allows and is yet no good: told by `tarazu check`, and at each reload."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +21,11 @@ def advice(configuration: Configuration) -> tuple[str, ...]:
             for model_id in catalogue.unbounded_models()
         ),
         *_of_backends(catalogue),
-        *plan_advice(configuration.database_url, catalogue),
+        *_of_plans(configuration.database_url, catalogue),
     ]
     if not _are_there(configuration.database_url):
         return tuple(lines)
-    from tarazu.service.books import privacy_advice  # noqa: PLC0415 - as in plan_advice
+    from tarazu.service.books import privacy_advice  # noqa: PLC0415 - as in _of_plans
 
     try:
         privacy = privacy_advice(configuration.database_url)
@@ -34,7 +34,7 @@ def advice(configuration: Configuration) -> tuple[str, ...]:
     return tuple(lines if privacy is None else [*lines, privacy])
 
 
-def plan_advice(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
+def _of_plans(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Tell of accounts that are on a plan which the catalogue does not have: they are served as if they had none."""
     if not _are_there(database_url):
         return ()

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tarazu.backends.pool import Pool, PoolError, PoolReply, Tries
 from tarazu.domain.admission import Asked
-from tarazu.domain.calendar import Clock
 from tarazu.domain.credits import Hold, Reason, Source
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency, Replay
@@ -67,7 +66,6 @@ class Completions:
         self,
         ledger: Ledger,
         pools: Mapping[str, Pool],
-        clock: Clock,
         pulse: Pulse,
         *,
         max_in_flight: int,
@@ -75,7 +73,6 @@ class Completions:
     ) -> None:
         self._ledger = ledger
         self._pools = pools
-        self._clock = clock
         self.pulse = pulse
         self._max_in_flight = max_in_flight
         self._max_in_flight_per_account = max_in_flight_per_account

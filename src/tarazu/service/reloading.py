@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
-from tarazu.service.advice import plan_advice
+from tarazu.service.advice import advice
 from tarazu.service.configuration import Configuration, ConfigurationError, load
 from tarazu.service.configuration.schema import TIMEOUT_S_MAX
 from tarazu.service.pools import local_paths
@@ -94,9 +94,9 @@ class Reloader:
         if needs_restart:
             log.warning("restart_needed", reason=RESTART_NEEDED)
         published = self._put_in_force(read)
-        of_plans = plan_advice(read.database_url, read.catalogue) if published.is_done else ()
-        for line in of_plans:
-            log.warning("accounts_without_their_plan", advice=line)
+        warnings = advice(read) if published.is_done else ()
+        for line in warnings:
+            log.warning("configuration_advice", advice=line)
         models = len(read.catalogue.models)
         say = log.info if published.is_done else log.error
         say(
@@ -109,7 +109,7 @@ class Reloader:
             workers=published.workers,
             models=models,
             problems=() if published.is_done else (_shortfall(published),),
-            notes=((RESTART_NEEDED,) if needs_restart else ()) + of_plans,
+            notes=((RESTART_NEEDED,) if needs_restart else ()) + warnings,
         )
 
     def _put_in_force(self, read: Configuration) -> Published:

@@ -92,7 +92,6 @@ class Service:
         self.completions = Completions(
             self.ledger,
             self.pools,
-            self.clock,
             self.pulse,
             max_in_flight=server.max_in_flight,
             max_in_flight_per_account=server.in_flight_of_account,
