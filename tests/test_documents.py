@@ -35,8 +35,10 @@ from tarazu.service import (
     crowds,
     link,
     listening,
+    own_access,
     passwords,
     people_acts,
+    personal_acts,
     pulse,
     readiness,
     serving,
@@ -235,6 +237,8 @@ FIGURES = {
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
         f"waiting of one who asks | {back_office.CALLS_MAX}; {back_office.WAITING_MAX} |",
+        f"second factors set up; each | {own_access.OWN_CHANGES_HOURLY_MAX} in an hour |",
+        f"in the trail | {personal_acts.OFTEN_HOURLY_MAX} in an hour |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         (
             f"| {head.HEAD_BYTES_MAX // 1024} KiB; {head.HEADER_BYTES_MAX // 1024} KiB; {head.PARAMETERS_MAX}; "
@@ -294,6 +298,8 @@ FIGURES = {
         f"valid for {people_acts.INVITATION_DAYS} days",
         f"every {upkeep.ENDED_INTERVAL_S // 60} minutes, at most {ended.ENDED_MAX:,} rows",
         f"A person has {sessions.SESSIONS_MAX} sessions at most",
+        f"({back_office.CALLS_MAX} calls)",
+        f"has {personal_acts.OFTEN_HOURLY_MAX} sign-ins and ended sessions",
     ),
     "pools": (
         f"rests for {health.REST_MIN_S:g} s",

@@ -1,4 +1,4 @@
-"""What a holder makes for good is bounded: keys of an account, new ones in an hour, renames. Revoking never is."""
+"""What a holder makes for good is bounded: keys, new ones in an hour, acts in the trail. Revoking never is."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,13 +10,15 @@ from msgspec.structs import replace
 
 from tarazu.domain.bounds import Bounds
 from tarazu.domain.people import Person, PersonKind
-from tarazu.service.own_access import RENAMES_HOURLY_MAX
+from tarazu.service.own_access import OWN_CHANGES_HOURLY_MAX
 from tarazu.service.pace import HOUR_MS
+from tarazu.service.personal_acts import OFTEN_HOURLY_MAX
+from tarazu.service.proving import Browser
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.store.trail import Via
 from tests.support.books import Books, open_books
-from tests.support.people import open_desk
+from tests.support.people import ADDRESS, OTHER, PASSWORD, open_desk
 from tests.support.stores import Store
 from tests.support.values import make_account
 
@@ -129,7 +131,7 @@ def test_a_holder_cannot_fill_the_trail_with_names(books: Books) -> None:
 
         async def run() -> None:
             await desk.joined(PersonKind.HOLDER)
-            for number in range(RENAMES_HOURLY_MAX):
+            for number in range(OWN_CHANGES_HOURLY_MAX):
                 await desk.own_access.rename(person, f"Ada {number}")
             with pytest.raises(ProvisioningError, match="Minutes to wait: 60"):
                 await desk.own_access.rename(person, "Ada")
@@ -138,3 +140,43 @@ def test_a_holder_cannot_fill_the_trail_with_names(books: Books) -> None:
             await desk.own_access.rename(person, "Ada")
 
         asyncio.run(run())
+
+
+def test_a_holder_cannot_fill_the_trail_with_passwords_and_second_factors(books: Books) -> None:
+    """So many of each in an hour; the password stays what it was."""
+    kind = PersonKind.HOLDER
+    with open_desk(books) as desk:
+
+        async def run() -> None:
+            secret = await desk.joined(kind)
+            passwords = [PASSWORD, OTHER]
+            for _ in range(OWN_CHANGES_HOURLY_MAX - 1):  # the first was set by the invitation
+                old, new = passwords
+                signed_in = await desk.signed_in(kind, secret)
+                secret = await desk.own_access.change_password(signed_in, old=old, new=new, browser=Browser(ADDRESS))
+                passwords.reverse()
+            signed_in = await desk.signed_in(kind, secret)
+            old, new = passwords
+            with pytest.raises(ConflictError, match="Minutes to wait: 60"):
+                await desk.own_access.change_password(signed_in, old=old, new=new, browser=Browser(ADDRESS))
+            await desk.sign_in(kind, old)
+
+        asyncio.run(run())
+
+
+def test_a_holder_cannot_fill_the_trail_by_coming_and_going(books: Books) -> None:
+    """Nobody is kept out for it: beyond so many in an hour what is in the log is no more in the trail."""
+    kind = PersonKind.HOLDER
+    with open_desk(books) as desk:
+
+        async def run() -> None:
+            await desk.joined(kind)
+            for _ in range(OFTEN_HOURLY_MAX):
+                secret = await desk.sign_in(kind)
+                await desk.signing_in.sign_out(await desk.signed_in(kind, secret), browser=Browser(ADDRESS))
+            books.clock.now_ms += HOUR_MS
+            await desk.sign_in(kind)
+
+        asyncio.run(run())
+    (counted,) = books.rows("SELECT count(*) FROM acts WHERE act IN ('account.sign_in', 'account.end_sessions')")
+    assert counted == (OFTEN_HOURLY_MAX + 1,)

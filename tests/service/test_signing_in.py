@@ -179,7 +179,7 @@ def test_signing_out_ends_this_session_alone(desk: Desk, kind: PersonKind) -> No
 
     async def run() -> None:
         first, second = await desk.joined(kind), await desk.sign_in(kind)
-        await desk.signing_in.sign_out(await desk.signed_in(kind, first))
+        await desk.signing_in.sign_out(await desk.signed_in(kind, first), browser=Browser(ADDRESS))
         assert await desk.signing_in.signed_in(kind, first) is None
         await desk.person(kind, second)
 
@@ -926,10 +926,10 @@ def test_a_person_lists_and_ends_their_own_sessions(desk: Desk, kind: PersonKind
         for secret in (second, bystander):
             digest = digest_of(secret)
             assert digest is not None
-            await desk.own_access.end_session(here, digest)
+            await desk.own_access.end_session(here, digest, browser=Browser(ADDRESS))
         assert await desk.signing_in.signed_in(kind, second) is None
         await desk.person(other(kind), bystander)
-        await desk.own_access.end_other_sessions(here)
+        await desk.own_access.end_other_sessions(here, browser=Browser(ADDRESS))
         assert [each.digest for each in await desk.own_access.sessions(here)] == [digest_of(third)]
 
     asyncio.run(run())
@@ -946,7 +946,7 @@ def test_what_happens_at_the_door_is_in_the_log_and_the_trail(desk: Desk, kind: 
         for _ in range(BY_EMAIL_AND_ADDRESS.failures_max + 1):
             await refused(desk.sign_in(kind, WRONG))
         secret = await desk.sign_in(kind, address="192.0.2.2")
-        await desk.signing_in.sign_out(await desk.signed_in(kind, secret))
+        await desk.signing_in.sign_out(await desk.signed_in(kind, secret), browser=Browser("192.0.2.3"))
         return secret
 
     with capture_logs() as lines:
@@ -959,13 +959,15 @@ def test_what_happens_at_the_door_is_in_the_log_and_the_trail(desk: Desk, kind: 
         "signed_out",
     ]
     assert all(line["world"] == kind.value and line["person"] for line in lines)
-    assert {line.get("address") for line in lines} == {ADDRESS, "192.0.2.2", None}
+    assert {line.get("address") for line in lines} == {ADDRESS, "192.0.2.2", "192.0.2.3"}
     assert not any(word in str(lines) for word in (EMAILS[kind], WRONG, PASSWORD, secret))
     acts = [act for act in desk.provisioning.trail().acts if act.act.endswith(".sign_in")]
     assert sorted((act.detail for act in acts), key=str) == [
         {"address": ADDRESS},
         {"address": "192.0.2.2", "browser": "Firefox, Linux"},
     ]
+    ends = [act.detail for act in desk.provisioning.trail().acts if act.act.endswith(".end_sessions")]
+    assert ends == [{"sessions": 1}]
 
 
 @of_both

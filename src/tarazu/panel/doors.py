@@ -58,7 +58,7 @@ class DoorPages:
     async def sign_out(self, visit: Visit) -> Response:
         """Let a person out; who is out already is."""
         if visit.signed_in is not None:
-            await self._signing_in.sign_out(visit.signed_in)
+            await self._signing_in.sign_out(visit.signed_in, browser=visit.browser)
         return self._frame.leave(visit, visit.done("/sign-in", "signed-out"))
 
     async def invitation(self, visit: Visit) -> Response:

@@ -174,7 +174,7 @@ class Frame:
             raise HTTPException(HTTPStatus.NOT_FOUND)  # no text of the books may hold one
         is_form = request.method == "POST"
         if is_form and not self._is_from_here(request):
-            self._refuse_form(request, "another site")
+            self._refuse_form(request, None, "another site")
         current_asker.set(place_of(request.scope[ORIGIN].address))
         visit = await self._known(request)
         if visit.person is not None:
@@ -189,7 +189,7 @@ class Frame:
         if is_form:
             form = await self._forms.read(request, form_bytes_max, is_open=visit.person is None)
             if visit.person is not None and not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
-                self._refuse_form(request, "another session")
+                self._refuse_form(request, visit.person.id, "another session")
             visit = replace(visit, form=form)
         return await handler(visit)
 
@@ -237,8 +237,8 @@ class Frame:
         origin = request.scope[ORIGIN]
         return bool(named) and named in {f"{origin.scheme}://{origin.host}", self._public}
 
-    def _refuse_form(self, request: Request, reason: str) -> None:
-        tell_form_refused(self.site.kind, request.scope[ORIGIN].address, reason)
+    def _refuse_form(self, request: Request, person_id: str | None, reason: str) -> None:
+        tell_form_refused(self.site.kind, person_id, request.scope[ORIGIN].address, reason)
         raise HTTPException(HTTPStatus.FORBIDDEN)
 
 

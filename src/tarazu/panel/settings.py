@@ -45,6 +45,9 @@ class SettingsPages:
                 new=visit.form.text("new"),
                 browser=visit.browser,
             )
+        except ProvisioningError as error:
+            refusal = told(error, visit.formats)
+            return await self._show(visit, HTTPStatus.UNPROCESSABLE_ENTITY, password_refusal=refusal)
         except SignInError as error:
             refusal = refusal_text(error, visit.formats)
             response = await self._show(visit, refusal_status(error), password_refusal=refusal)
@@ -57,14 +60,14 @@ class SettingsPages:
         """End one session; with this one the person leaves."""
         digest = _digest(visit.form.text("session"))
         if digest is not None:
-            await self._own_access.end_session(visit.someone_signed_in, digest)
+            await self._own_access.end_session(visit.someone_signed_in, digest, browser=visit.browser)
         if digest == visit.someone_signed_in.session.digest:
             return self._frame.leave(visit, visit.done("/sign-in", "signed-out"))
         return visit.done("/settings", "session-ended")
 
     async def end_other_sessions(self, visit: Visit) -> Response:
         """End all sessions but this one."""
-        await self._own_access.end_other_sessions(visit.someone_signed_in)
+        await self._own_access.end_other_sessions(visit.someone_signed_in, browser=visit.browser)
         return visit.done("/settings", "sessions-ended")
 
     async def _show(

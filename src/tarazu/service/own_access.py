@@ -22,8 +22,8 @@ from tarazu.store.second_factors import forget_second_factor, has_second_factor,
 from tarazu.store.sessions import confirm_session, end_session, end_sessions, list_sessions
 
 LANGUAGE_LENGTH_MAX = 35
-RENAMES_HOURLY_MAX = 30
-"""Of one holder: each leaves an act in the trail, for good."""
+OWN_CHANGES_HOURLY_MAX = 30
+"""Of one holder and one kind: each leaves an act in the trail, for good."""
 
 
 class OwnAccess:
@@ -57,6 +57,7 @@ class OwnAccess:
 
         Raises:
             SignInError: BAD_PASSWORD (`new`), WRONG (`old`), TOO_MANY or BUSY.
+            ConflictError: a holder has changed it too often.
         """
         person = signed_in.person
         check_password(new, person.email, person.name)
@@ -69,6 +70,7 @@ class OwnAccess:
             is_in = any(each.digest == signed_in.session.digest for each in list_sessions(connection, owner, now_ms))
             if login_of(connection, owner) is None or not is_in:  # it was ended meanwhile
                 return SignInError(SignInRefusal.WRONG)
+            self._require_pace(connection, person, "set_password")
             keep = self._prover.known_device(connection, owner, browser)
             set_password(connection, owner, hash_, now_ms)
             shut_out(connection, owner, now_ms, keep=keep)
@@ -85,7 +87,7 @@ class OwnAccess:
 
         Raises:
             SignInError: WRONG_CODE.
-            ConflictError: there is one already.
+            ConflictError: there is one already, or a holder has set one up too often.
         """
         secret, codes = secret_of(secret_text), recovery_codes(os.urandom(RECOVERY_CODES * RECOVERY_ENTROPY_BYTES))
         factor = None if secret is None else begin(secret, code, codes, self._clock())
@@ -97,6 +99,7 @@ class OwnAccess:
             lock_person(connection, owner)
             if has_second_factor(connection, owner.id):
                 raise ConflictError("There is a second factor already. Turn it off first.")
+            self._require_pace(connection, signed_in.person, "set_second_factor")
             set_second_factor(connection, owner.id, factor, now_ms)
             record_personal_act(connection, "set_second_factor", signed_in.person, now_ms)
 
@@ -122,7 +125,7 @@ class OwnAccess:
         """List the person's sessions, the one that was seen last first."""
         return await self._office.look(lambda connection: list_sessions(connection, signed_in.owner, self._clock()))
 
-    async def end_session(self, signed_in: SignedIn, digest: bytes) -> None:
+    async def end_session(self, signed_in: SignedIn, digest: bytes, *, browser: Browser) -> None:
         """End one of the person's sessions, if it is one."""
 
         def end(connection: Connection) -> int:
@@ -131,9 +134,10 @@ class OwnAccess:
             ended = any(each.digest == digest for each in own) and end_session(connection, digest)
             return self._ended(connection, signed_in.person, int(ended))
 
-        tell_sessions_ended(signed_in.person.kind, signed_in.person.id, await self._office.change(end))
+        person = signed_in.person
+        tell_sessions_ended(person.kind, person.id, browser.address, await self._office.change(end))
 
-    async def end_other_sessions(self, signed_in: SignedIn) -> None:
+    async def end_other_sessions(self, signed_in: SignedIn, *, browser: Browser) -> None:
         """End all sessions of the person but this one."""
 
         def end(connection: Connection) -> int:
@@ -141,7 +145,8 @@ class OwnAccess:
             ended = end_sessions(connection, signed_in.owner, self._clock(), keep=signed_in.session.digest)
             return self._ended(connection, signed_in.person, ended)
 
-        tell_sessions_ended(signed_in.person.kind, signed_in.person.id, await self._office.change(end))
+        person = signed_in.person
+        tell_sessions_ended(person.kind, person.id, browser.address, await self._office.change(end))
 
     async def rename(self, person: Person, name: str) -> None:
         """Give a person another name; a holder's is that of the account.
@@ -156,9 +161,7 @@ class OwnAccess:
             lock_person(connection, owner)
             login = login_of(connection, owner)
             if login is not None and login.person.name != name:
-                if person.kind is PersonKind.HOLDER:
-                    now_ms = self._clock()
-                    require_pace(connection, person.id, ["account.set"], hourly_max=RENAMES_HOURLY_MAX, now_ms=now_ms)
+                self._require_pace(connection, person, "set")
                 set_name(connection, owner, name)
                 record_personal_act(connection, "set", person, self._clock(), name=[login.person.name, name])
 
@@ -177,6 +180,11 @@ class OwnAccess:
         if not person.has_second_factor:
             return None
         return self._prover.by_code(connection, signed_in.owner, code, signed_in.session.digest)
+
+    def _require_pace(self, connection: Connection, person: Person, act: str) -> None:
+        if person.kind is PersonKind.HOLDER:
+            names, now_ms = [f"account.{act}"], self._clock()
+            require_pace(connection, person.id, names, hourly_max=OWN_CHANGES_HOURLY_MAX, now_ms=now_ms)
 
     def _ended(self, connection: Connection, person: Person, sessions: int) -> int:
         if sessions:

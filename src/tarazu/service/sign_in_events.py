@@ -26,19 +26,19 @@ def tell_sign_in_limited(kind: PersonKind, person: str, address: str, reason: st
     log.warning("sign_in_limited", world=kind.value, person=person, address=address, reason=reason)
 
 
-def tell_signed_out(kind: PersonKind, person_id: str) -> None:
+def tell_signed_out(kind: PersonKind, person_id: str, address: str) -> None:
     """Tell that a person has ended a session."""
-    log.info("signed_out", world=kind.value, person=person_id)
+    log.info("signed_out", world=kind.value, person=person_id, address=address)
 
 
-def tell_sessions_ended(kind: PersonKind, person_id: str, sessions: int) -> None:
+def tell_sessions_ended(kind: PersonKind, person_id: str, address: str, sessions: int) -> None:
     """Tell that a person has ended others of their sessions."""
-    log.info("sessions_ended", world=kind.value, person=person_id, sessions=sessions)
+    log.info("sessions_ended", world=kind.value, person=person_id, address=address, sessions=sessions)
 
 
-def tell_form_refused(kind: PersonKind, address: str, reason: str) -> None:
+def tell_form_refused(kind: PersonKind, person_id: str | None, address: str, reason: str) -> None:
     """Tell that a form came from another site, or without the word of its session."""
-    log.warning("form_refused", world=kind.value, address=address, reason=reason)
+    log.warning("form_refused", world=kind.value, person=person_id, address=address, reason=reason)
 
 
 def email_digest(email: str) -> str:

@@ -135,10 +135,17 @@ class SigningIn:
                 await self._office.change(lambda connection: see_session(connection, renewed))
         return found
 
-    async def sign_out(self, signed_in: SignedIn) -> None:
+    async def sign_out(self, signed_in: SignedIn, *, browser: Browser) -> None:
         """End a session."""
-        await self._office.change(lambda connection: end_session(connection, signed_in.session.digest))
-        tell_signed_out(signed_in.person.kind, signed_in.person.id)
+        person = signed_in.person
+
+        def end(connection: Connection) -> None:
+            lock_person(connection, signed_in.owner)
+            if end_session(connection, signed_in.session.digest):
+                record_personal_act(connection, "end_sessions", person, self._clock(), sessions=1)
+
+        await self._office.change(end)
+        tell_signed_out(person.kind, person.id, browser.address)
 
     async def invited(self, kind: PersonKind, token: str) -> Person | None:
         """Tell whose invitation this is; None: it is none of this kind, or it has ended."""
