@@ -1,6 +1,7 @@
 """The HTTP client for model servers, against a real server: what it sends where, and how its calls end."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterator
 
@@ -112,6 +113,34 @@ def test_every_failure_has_its_name(backend: ScriptedBackend) -> None:
         assert _fault(backend.url, timeout_s=0.1) is Fault.TIMEOUT
     backend.behaviour = answers(b"x" * (REPLY_BYTES_MAX + 1))
     assert _fault(backend.url) is Fault.INVALID_REPLY
+
+
+def test_idle_connections_make_room_for_those_that_are_needed() -> None:
+    """Also those to other servers: in all there are as many as may be used at once, and none where files run out."""
+
+    async def run(*backends: ScriptedBackend) -> None:
+        with contextlib.closing(HttpClient(connections_max=3)) as client:
+
+            async def post(backend: ScriptedBackend) -> None:
+                await client.post_json(backend.url, BODY, headers={}, timeout_s=PATIENCE_S)
+
+            def idle() -> int:
+                return sum(route.idle for route in client._routes.values())
+
+            for backend in backends:
+                await asyncio.gather(*(post(backend) for _ in range(3)))
+                assert idle() <= 3
+            await post(backends[0])
+            kept = idle()
+            assert 1 <= kept <= 3
+            with no_file_left(os.getpid()):
+                client._routes[next(iter(client._routes))].take()  # as if it were in use
+                await post(backends[1])
+
+    with ScriptedBackend() as one, ScriptedBackend() as other:
+        for backend in (one, other):
+            backend.behaviour = answers(b"{}")
+        asyncio.run(run(one, other))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["by its address", "by its name"])

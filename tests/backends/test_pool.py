@@ -227,6 +227,28 @@ def test_a_client_that_leaves_the_line_or_a_call_leaves_its_place_to_the_next() 
     assert bounded.in_flight_max == 1
 
 
+def test_an_account_that_asks_for_much_delays_another_by_one_request() -> None:
+    """Accounts are served in turn, and each in the order in which it has asked."""
+    bounded = PlannedBackend("bounded", takes_s=2.0)
+
+    async def scenario() -> list[tuple[str, float]]:
+        pool = make_pool((bounded, Place(max_concurrency=1)))
+        ended: list[tuple[str, float]] = []
+
+        async def ask(account: str, name: str) -> None:
+            await pool.ask(REQUEST, account)
+            ended.append((name, now_s()))
+
+        greedy = [asyncio.create_task(ask("greedy", f"greedy {number}")) for number in range(5)]
+        await asyncio.sleep(1)
+        modest = [asyncio.create_task(ask("modest", f"modest {number}")) for number in range(2)]
+        await asyncio.gather(*greedy, *modest)
+        return ended
+
+    names = ["greedy 0", "greedy 1", "modest 0", "greedy 2", "modest 1", "greedy 3", "greedy 4"]
+    assert run_in_virtual_time(scenario()) == [(name, 2.0 * place) for place, name in enumerate(names, start=1)]
+
+
 def test_who_waits_for_a_second_choice_holds_nobody_up() -> None:
     """Behind one that has asked a backend in vain, others go on to it as it has room."""
     moody, full = PlannedBackend("moody", REFUSED_AT_ONCE, None), PlannedBackend("full", takes_s=20.0)

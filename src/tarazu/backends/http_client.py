@@ -15,8 +15,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-from tarazu.backends.http_connection import HttpError, HttpReply, NoOpenFileError, TooLargeError
-from tarazu.backends.http_route import CONNECT_TIMEOUT_S, Route, bracketed
+from tarazu.backends.http_connection import HttpConnection, HttpError, HttpReply, NoOpenFileError, TooLargeError
+from tarazu.backends.http_route import CONNECT_TIMEOUT_S, IDLE_CONNECTIONS_MAX, Route, bracketed
 from tarazu.backends.port import BackendError, Fault
 from tarazu.backends.proxies import Proxies, UnusableProxyError
 
@@ -47,11 +47,14 @@ class HttpClient:
 
     A call that is cancelled is cut off at the server at once. Each has a connection to itself: it is HTTP/1.1, also
     where a server offers HTTP/2, in which all share one, and those beyond the server's bound of streams wait unseen.
-    A client is used in one event loop.
+    A client is used in one event loop. It has at most `connections_max` open, the idle ones included, where no more are
+    used at once.
     """
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, connections_max: int = IDLE_CONNECTIONS_MAX) -> None:
         """Prepare; the proxies are those that the environment names now."""
+        self._connections_max = connections_max
+        self._in_use = 0
         self._proxies = Proxies(environ)
         self._trusting: dict[str, tuple[bytes, ssl.SSLContext]] = {}
         self._targets: dict[tuple[str, bool, str | None], _Target] = {}
@@ -136,16 +139,39 @@ class HttpClient:
         """
         target = self._targets.get((url, direct, ca_file)) or self._find(url, direct=direct, ca_file=ca_file)
         request = _written(target, method, headers, body)
-        connection = target.route.take()
-        if connection is None:
-            loop = asyncio.get_running_loop()
-            end_s = loop.time() + timeout_s
-            connection = await target.route.connect(min(timeout_s, CONNECT_TIMEOUT_S))
-            timeout_s = end_s - loop.time()
-        reply = await connection.exchange(request, bytes_max=bytes_max, timeout_s=timeout_s)
-        if connection.is_free:
-            target.route.keep(connection)
+        self._in_use += 1
+        try:
+            connection = target.route.take()
+            if connection is None:
+                loop = asyncio.get_running_loop()
+                end_s = loop.time() + timeout_s
+                connection = await self._connect(target.route, min(timeout_s, CONNECT_TIMEOUT_S))
+                timeout_s = end_s - loop.time()
+            reply = await connection.exchange(request, bytes_max=bytes_max, timeout_s=timeout_s)
+            if connection.is_free:
+                target.route.keep(connection)
+        finally:
+            self._in_use -= 1
         return reply
+
+    async def _connect(self, route: Route, timeout_s: float) -> HttpConnection:
+        """Make one more connection; those that are idle on all routes make room for it."""
+        self._make_room(self._connections_max - self._in_use)
+        try:
+            return await route.connect(timeout_s)
+        except NoOpenFileError:
+            if not self._make_room(0):
+                raise
+            return await route.connect(timeout_s)
+
+    def _make_room(self, idle_max: int) -> int:
+        """Close connections until so many are idle, of the route that has the most; tell how many were closed."""
+        closed = 0
+        idle = sum(route.idle for route in self._routes.values())
+        while idle > max(0, idle_max):
+            max(self._routes.values(), key=lambda route: route.idle).close_one()
+            idle, closed = idle - 1, closed + 1
+        return closed
 
     def _find(self, url: str, *, direct: bool, ca_file: str | None) -> _Target:
         if self._is_closed:

@@ -37,6 +37,15 @@ class Route:
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
+    @property
+    def idle(self) -> int:
+        """How many connections are kept."""
+        return len(self._idle)
+
+    def close_one(self) -> None:
+        """Close the one that has been idle for longest."""
+        self._idle.popleft().cut()
+
     def take(self) -> HttpConnection | None:
         """Take the connection that was used last, if one is free."""
         while self._idle:

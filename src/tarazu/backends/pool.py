@@ -30,7 +30,8 @@ TIMEOUT_SHARE_MIN = 0.5
 LATE_SLACK_S = 0.05
 """So much before its end a time-out may be told, as timers are rounded."""
 BOUNDED_TOKENS_MAX = 256
-"""A request for no more tokens is short of itself: when it runs out of time, that is its backend's doing."""
+BOUNDED_CHARACTERS_MAX = 1_000
+"""A request with no longer a prompt, for no more tokens, is short of itself: its time-out is its backend's doing."""
 
 log = structlog.get_logger()
 
@@ -46,8 +47,7 @@ class PoolReply(Struct, frozen=True):
 class PoolError(Exception):
     """No backend gave a valid reply in time, after `tries` of them were asked.
 
-    `fault` is that of the last try, None where there was none. `is_late`: the model's time-out passed, for a request
-    in whose hands it was how long it would take.
+    `fault` is that of the last try, None where there was none. `is_late`: the model's time-out passed at a backend.
     """
 
     def __init__(self, tries: int, fault: Fault | None = None, *, is_late: bool = False) -> None:
@@ -137,7 +137,7 @@ class Pool:
         rounds = 0
         while asked.number < self._tries_max:
             try:
-                turn = await self._turns.take(failed, wait_until_s)
+                turn = await self._turns.take(failed, wait_until_s, account_id)
             except NobodyError:
                 pause_s = AGAIN_PAUSE_S * 2**rounds * (0.5 + self._jitter())
                 if not (again := _may_be_asked_again(failed, wait_until_s)) or loop.time() + pause_s >= deadline_s:
@@ -163,7 +163,7 @@ class Pool:
                     if fault.remedy in {Remedy.GIVE_UP, Remedy.OURS}:
                         break
                     failed[turn.member] = error
-        is_late = fault is Fault.TIMEOUT and loop.time() >= deadline_s - LATE_SLACK_S and not _is_bounded(request)
+        is_late = fault is Fault.TIMEOUT and loop.time() >= deadline_s - LATE_SLACK_S
         raise PoolError(asked.number, fault, is_late=is_late)
 
     async def _try(self, turn: Turn, request: ChatRequest, left_s: float, account_id: str | None) -> Reply:
@@ -207,7 +207,9 @@ class Pool:
 
 def _is_bounded(request: ChatRequest) -> bool:
     most = request.settings.max_tokens
-    return most is not None and most <= BOUNDED_TOKENS_MAX
+    if most is None or most > BOUNDED_TOKENS_MAX:
+        return False
+    return sum(len(message.content) for message in request.messages) <= BOUNDED_CHARACTERS_MAX
 
 
 def _may_be_asked_again(failed: Mapping[Member, BackendError], until_s: float) -> list[Member]:

@@ -40,7 +40,7 @@ class Reason(StrEnum):
     ABANDONED = "abandoned"
     """Its client left before the reply."""
     TIMED_OUT = "timed_out"
-    """The model's time-out passed, for a request in whose hands it was how long it would take."""
+    """The model's time-out passed."""
 
 
 class Hold(Struct, frozen=True, kw_only=True):
