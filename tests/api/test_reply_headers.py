@@ -13,6 +13,7 @@ from tarazu.api.request_id import RequestIds
 from tarazu.cli.clock import system_clock
 from tarazu.service.identifiers import completion_id_of
 from tarazu.store.request_history import find_request
+from tests.support.at_once import wait_until
 from tests.support.attempts import CHECKS, WINDOWS_CHECK, Check, attempt
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.envelopes import RATE_LIMIT_HEADERS, rate_limit_headers
@@ -124,10 +125,13 @@ def test_the_id_of_an_answer_leads_to_its_row(service: RunningService, backend: 
     failed = service.chat(customer)
     assert (served.status, failed.status) == (200, 502)
     assert served.json["id"] == completion_id_of(served.headers["x-request-id"])
-    with service.engine.connect() as books:
-        row = find_request(books, customer.account_id, completion_id_of(failed.headers["x-request-id"]))
-    assert row is not None
-    assert row.state == "released"
+
+    def state() -> str | None:
+        with service.engine.connect() as books:
+            row = find_request(books, customer.account_id, completion_id_of(failed.headers["x-request-id"]))
+        return None if row is None else row.state.value
+
+    wait_until(lambda: state() == "released")
 
 
 @rows("decisions.reply.5")
@@ -176,7 +180,7 @@ def test_the_pages_of_documents_are_taken_for_what_they_are(service: RunningServ
 
 
 def test_what_was_cut_off_is_not_served() -> None:
-    """No application sees it, and nothing is made for an answer that nobody can hear."""
+    """No application sees it; where somebody is there after all, the answer says to come back."""
 
     async def unheard(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise AssertionError
@@ -193,3 +197,8 @@ def test_what_was_cut_off_is_not_served() -> None:
     asyncio.run(numbered(scope, receive, send))
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     assert sent[0]["status"] == 503
+    headers = dict(sent[0]["headers"])
+    assert headers[b"retry-after"] == b"1"
+    assert headers[b"connection"] == b"close"
+    assert re.fullmatch(REQUEST_ID.encode(), headers[b"x-request-id"])
+    assert b"system_stopped" in sent[1]["body"]

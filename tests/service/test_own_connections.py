@@ -1,11 +1,13 @@
 """The connections of this process as the C library tells of them: all, and no other; each is cut off by its peer."""
 
+import os
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from tarazu.service.own_connections import connections_in_use, cut, own_connections
+from tarazu.service.own_connections import OwnConnections, cut
+from tests.support.processes import no_file_left
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -16,14 +18,15 @@ def test_the_connections_at_a_port_are_found(host: str) -> None:
         listener = stack.enter_context(socket.create_server((host, 0), family=family))
         other = stack.enter_context(socket.create_server((host, 0), family=family))
         port = listener.getsockname()[1]
-        before = connections_in_use()
+        own = stack.enter_context(closing(OwnConnections(port)))
+        before = own.in_use()
         clients = [stack.enter_context(socket.create_connection((host, port))) for _ in range(3)]
         accepted = [stack.enter_context(listener.accept()[0]) for _ in range(3)]
         stack.enter_context(socket.create_connection((host, other.getsockname()[1])))
-        found = dict(own_connections(port))
+        found = dict(own.list())
         assert found == {each.getpeername()[:2]: each.fileno() for each in accepted}
         assert sorted(found) == sorted(client.getsockname()[:2] for client in clients)
-        assert connections_in_use() >= before + len(clients)
+        assert own.in_use() >= before + len(clients)
 
 
 def test_an_ipv4_caller_at_a_port_for_both_is_found() -> None:
@@ -34,7 +37,22 @@ def test_an_ipv4_caller_at_a_port_for_both_is_found() -> None:
         client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
         accepted = stack.enter_context(listener.accept()[0])
         peer = ("::ffff:127.0.0.1", client.getsockname()[1])
-        assert dict(own_connections(port)) == {peer: accepted.fileno()}
+        own = stack.enter_context(closing(OwnConnections(port)))
+        assert dict(own.list()) == {peer: accepted.fileno()}
+
+
+def test_they_are_listed_where_no_file_can_be_opened_any_more() -> None:
+    """A crowd must be found just then."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        own = stack.enter_context(closing(OwnConnections(listener.getsockname()[1])))
+        client = stack.enter_context(socket.create_connection(listener.getsockname()))
+        accepted = stack.enter_context(listener.accept()[0])
+        with no_file_left(os.getpid()):
+            with pytest.raises(OSError, match="Too many open files"):
+                os.open(os.devnull, os.O_RDONLY)
+            assert own.in_use() >= 2
+            assert dict(own.list()) == {client.getsockname(): accepted.fileno()}
 
 
 def test_a_connection_is_cut_off_with_what_waits_to_be_sent() -> None:

@@ -1,14 +1,15 @@
 """Give every answer what all have, an X-Request-Id first, and turn what no endpoint has foreseen into a plain 500."""
 
 from collections.abc import Collection
-from http import HTTPStatus
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tarazu.api.envelope import error_body, send_json
+from tarazu.api.envelope import error_body, error_headers, send_json
+from tarazu.api.head import CLOSE
 from tarazu.domain.calendar import Clock
 from tarazu.domain.errors import Error, Refusal
+from tarazu.service.completion import busy
 from tarazu.service.identifiers import REQUEST_PREFIX, current_request, new_unique_part
 from tarazu.service.logs import trace_of
 from tarazu.service.own_connections import Peer
@@ -42,10 +43,6 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._unserved and tuple(scope["client"]) in self._unserved:
-            await send({"type": "http.response.start", "status": HTTPStatus.SERVICE_UNAVAILABLE, "headers": []})
-            await send({"type": "http.response.body"})
-            return
         unique = new_unique_part(self._clock())
         current_request.set(unique)
         request_id = REQUEST_PREFIX + unique
@@ -58,6 +55,12 @@ class RequestIds:
                 message["headers"] = [*message["headers"], *self._more, (b"x-request-id", request_id.encode())]
             await send(message)
 
+        if self._unserved and tuple(scope["client"]) in self._unserved:
+            refusal = busy()
+            await send_json(
+                send_with_id, refusal.error.value.status, error_body(refusal), [*error_headers(refusal), CLOSE]
+            )
+            return
         try:
             await self._app(scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001 - here every request begins

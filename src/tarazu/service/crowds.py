@@ -6,14 +6,16 @@ many; what one address has beyond its bound is cut off, the newest first.
 
 import threading
 import time
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import structlog
 
 from tarazu.domain.addresses import place_of
-from tarazu.service.own_connections import Peer, are_known, connections_in_use, cut, own_connections
+from tarazu.service.logs import trace_of
+from tarazu.service.own_connections import OwnConnections, Peer, are_known, cut
 
 LOOK_S = 0.1
 CROWDED_LOOK_S = 0.05
@@ -24,6 +26,8 @@ CALM_S = 5.0
 """Where a look has found no crowd, the next one may wait so long, unless many more have come."""
 CALM_SHARE = 0.25
 """So many are many more: a part of what one address may have."""
+FLOOD = 2
+"""So many times the bound is a flood: whoever comes from its address between two looks is not served."""
 ROOM_SHARE = 0.875
 """The part of all places that untrusted addresses may have together: the rest is for proxies, and for this machine."""
 TOLD_EVERY_S = 10.0
@@ -34,7 +38,8 @@ log = structlog.get_logger()
 class Unserved(dict[Peer, float]):
     """The peers whose requests are not served: those that were cut off, and when.
 
-    With them are those that have come since the last look to a host that had too many then: they are cut off next.
+    With them are those that have come since the last look from a host that had many times too many then: they are cut
+    off next.
     """
 
     def __init__(self) -> None:
@@ -47,11 +52,13 @@ class Unserved(dict[Peer, float]):
             return True
         return isinstance(peer, tuple) and peer[0] in self._crowded and peer not in self._seen
 
-    def add(self, peers: Collection[Peer], now_s: float, seen: Container[Peer]) -> None:
-        """Add those that a look has found too many; `seen` are all that it has found."""
+    def add(self, peers: Iterable[Peer], now_s: float) -> None:
+        """Add those that a look has found too many."""
         self.update(dict.fromkeys(peers, now_s))
-        self._seen = seen
-        self._crowded = frozenset(host for host, _ in peers)
+
+    def shut(self, hosts: Iterable[str], seen: Container[Peer]) -> None:
+        """Leave out until the next look whoever comes from one of these hosts only; `seen` were there before."""
+        self._crowded, self._seen = frozenset(hosts), seen
 
     def forget(self, now_s: float) -> None:
         """Take out those whose requests have been passed over by now."""
@@ -67,6 +74,7 @@ class Crowds:
 
     def __init__(self, port: int, *, connections: int, of_address: int, trusted: Iterable[str]) -> None:
         self._port = port
+        self._own = OwnConnections(port) if are_known() else None
         self._room = int(connections * ROOM_SHARE)
         self._of_address = min(of_address, self._room)
         self._trusted = tuple(ip_network(network, strict=False) for network in trusted)
@@ -84,13 +92,14 @@ class Crowds:
 
     def start(self) -> None:
         """Watch, in a thread of its own, for as long as the process lives; where the system shows its open files."""
-        if are_known():
+        if self._own is not None:
             threading.Thread(target=self._watch, name="crowds", daemon=True).start()
 
     def look(self) -> int:
         """Cut off what is too many, and tell how many that were."""
+        assert self._own is not None
         self._looks += 1
-        found = dict(own_connections(self._port))
+        found = dict(self._own.list())
         self._seen = {peer: self._seen.get(peer, self._looks) for peer in found}
         owner_of = {host: self._owner(host) for host in {host for host, _ in found}}
         of_owner: dict[str, list[Peer]] = {}
@@ -103,7 +112,9 @@ class Crowds:
             for owner, peers in of_owner.items()
             if len(peers) > bound
         }
-        self.unserved.add([peer for peers in newest.values() for peer in peers], time.monotonic(), self._seen)
+        self.unserved.add((peer for peers in newest.values() for peer in peers), time.monotonic())
+        floods = (peers for owner, peers in newest.items() if len(of_owner[owner]) > FLOOD * bound)
+        self.unserved.shut({host for peers in floods for host, _ in peers}, self._seen)
         for owner, peers in newest.items():
             self._tell(owner, len(peers))
         return sum(cut(found[peer], peer) for peers in newest.values() for peer in peers)
@@ -112,7 +123,7 @@ class Crowds:
         """Look where so many connections are in use that there may be a crowd; tell when to ask again, in seconds."""
         self.unserved.forget(now_s)
         if in_use < self._of_address:
-            self.unserved.add((), now_s, ())  # whoever comes now is served
+            self.unserved.shut((), ())
             return LOOK_S
         if now_s < self._calm_until_s and in_use < self._calm_below:
             return LOOK_S
@@ -123,8 +134,14 @@ class Crowds:
         return LOOK_S
 
     def _watch(self) -> None:
+        assert self._own is not None
         while True:
-            time.sleep(self.turn(connections_in_use(), time.monotonic()))
+            try:
+                pause_s = self.turn(self._own.in_use(), time.monotonic())
+            except Exception as error:  # noqa: BLE001 - the watch goes on
+                log.error("connections_not_watched", **trace_of(error))  # noqa: TRY400 - as all errors are told
+                pause_s = TOLD_EVERY_S
+            time.sleep(pause_s)
 
     def _owner(self, host: str) -> str | None:
         """Name the address that a connection is counted by; None: it is not counted."""
@@ -145,11 +162,12 @@ class Crowds:
 
 def fair_bound(counts: Mapping[str, int], of_address: int, room: int) -> int:
     """Tell how many connections each address may keep: fewer than `of_address` where all together have no room."""
-    bound = of_address
     sizes = Counter(counts.values())
-    while bound > 1 and sum(min(size, bound) * owners for size, owners in sizes.items()) > room:
-        bound //= 2
-    return bound
+
+    def taken(bound: int) -> int:
+        return sum(min(size, bound) * owners for size, owners in sizes.items())
+
+    return max(1, bisect_right(range(1, of_address + 1), room, key=taken))
 
 
 def _is_in(address: object, network: IPv4Network | IPv6Network) -> bool:

@@ -5,6 +5,7 @@ through some thousand connections took a minute. So the C library is called with
 """
 
 import ctypes
+import os
 import re
 import socket
 import struct
@@ -16,9 +17,10 @@ Peer = tuple[str, int]
 """Address and port."""
 
 _STATUS = Path("/proc/self/status")
-_IN_USE = re.compile(rb"^TCP6?: inuse (\d+)", re.MULTILINE)
 _IN_USE_FILES = (Path("/proc/net/sockstat"), Path("/proc/net/sockstat6"))
 _SLOTS = re.compile(rb"FDSize:\s*(\d+)")
+_IN_USE = re.compile(rb"^TCP6?: inuse (\d+)", re.MULTILINE)
+_FILE_BYTES_MAX = 65_536
 _NAME_BYTES = 28
 """Of the longest name, `struct sockaddr_in6`."""
 _RESET = struct.pack("ii", 1, 0)
@@ -32,20 +34,38 @@ def are_known() -> bool:
     return _STATUS.exists()
 
 
-def connections_in_use() -> int:
-    """Tell how many connections there are on this machine, or where this process sees a part of it, in that part."""
-    texts = [file.read_bytes() for file in _IN_USE_FILES if file.exists()]  # the second where there is IPv6
-    return sum(int(number) for text in texts for number in _IN_USE.findall(text))
+class OwnConnections:
+    """Those of this process at one port. What it reads stays open, for the time when no file can be opened any more."""
 
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._status = os.open(_STATUS, os.O_RDONLY)
+        # The second is there where there is IPv6.
+        self._in_use = [os.open(file, os.O_RDONLY) for file in _IN_USE_FILES if file.exists()]
 
-def own_connections(port: int) -> Iterator[tuple[Peer, int]]:
-    """List those at this port: the peer of each, and its number among the open files."""
-    slots = _SLOTS.search(_STATUS.read_bytes())
-    assert slots is not None, "Linux tells it of every process"
-    for number in range(int(slots[1])):
-        here = _name(_libc.getsockname, number)
-        if here is not None and here[1] == port and (peer := _name(_libc.getpeername, number)) is not None:
-            yield peer, number
+    def __repr__(self) -> str:
+        return f"<OwnConnections at {self._port}>"
+
+    def in_use(self) -> int:
+        """Tell how many connections there are on this machine, or in the part of it that this process sees."""
+        texts = [os.pread(file, _FILE_BYTES_MAX, 0) for file in self._in_use]
+        return sum(int(number) for text in texts for number in _IN_USE.findall(text))
+
+    def list(self) -> Iterator[tuple[Peer, int]]:
+        """List the peer of each, and its number among the open files."""
+        slots = _SLOTS.search(os.pread(self._status, _FILE_BYTES_MAX, 0))
+        assert slots is not None, "Linux tells it of every process"
+        for number in range(int(slots[1])):
+            here = _name(_libc.getsockname, number)
+            if here is not None and here[1] == self._port:
+                peer = _name(_libc.getpeername, number)
+                if peer is not None:
+                    yield peer, number
+
+    def close(self) -> None:
+        """Let go of what it reads."""
+        for file in (self._status, *self._in_use):
+            os.close(file)
 
 
 def cut(number: int, peer: Peer) -> bool:
