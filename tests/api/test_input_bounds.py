@@ -5,6 +5,7 @@ import zlib
 
 import pytest
 
+from tarazu.api.body import PIECES_MAX
 from tests.support.backend import ScriptedBackend
 from tests.support.effects import assert_took_only_a_place
 from tests.support.envelopes import assert_domain_error, assert_own_error
@@ -145,6 +146,21 @@ def test_the_longest_body(service: RunningService, backend: ScriptedBackend) -> 
     assert assert_domain_error(answer, 413, "input_too_large") == {}
     assert_took_only_a_place(service, backend, customer, answer)
     assert service.post(customer, LONGEST_BODY).status == 200
+
+
+@rows("decisions.order_of_checks.9")
+def test_a_body_in_crumbs_is_refused(service: RunningService) -> None:
+    """Each piece costs much more than its bytes: of one byte each there may be some thousand, and no endless number."""
+    with Wire(service.port) as wire:
+        wire.send(chat_head(service.customer(), "Transfer-Encoding: chunked"))
+        for byte in BODY.ljust(PIECES_MAX - 10):
+            wire.send(chunk(bytes([byte])))
+        wire.send(chunk(b""))
+        assert wire.answer().status == 200
+    with Wire(service.port) as wire:
+        wire.send(chat_head(service.customer(), "Transfer-Encoding: chunked"))
+        wire.send(chunk(b" ") * 16 * PIECES_MAX)
+        assert_own_error(wire.answer(), 400)
 
 
 @rows("decisions.order_of_checks.9")

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
+from tarazu.api.body import BYTES_OF_PIECE_LEAST, PIECES_MAX
 from tarazu.panel.forms import (
     BUFFERED_BYTES_MAX,
     FIELDS_MAX,
@@ -96,6 +97,12 @@ def test_a_form_may_come_in_parts_but_must_come_to_an_end() -> None:
     assert read(part(b"a="), part(b"1", more=False)) == Form((("a", "1"),))
     assert read(part(b"a=")) == 408
     assert read(part(b"a="), {"type": "http.disconnect"}) == 400
+
+
+def test_a_form_may_not_come_in_crumbs() -> None:
+    """Each piece costs much more than its bytes."""
+    assert read(*[part(b"a")] * (PIECES_MAX + 5), part(b"", more=False)) == 400
+    assert read(*[part(b"a" * BYTES_OF_PIECE_LEAST)] * (PIECES_MAX + 5), part(b"", more=False)) != 400
 
 
 def test_a_process_holds_only_so_much_of_all_forms() -> None:

@@ -30,9 +30,13 @@ ACCOUNT_BYTES_MAX = BUFFERED_BYTES_MAX // 4
 """For those of one account."""
 UNKNOWN_BYTES_MAX = 8 * 1024 * 1024
 """For the small ones of all whose key has not been looked up; when it is reached, the next one's is."""
+PIECES_MAX = 1_024
+BYTES_OF_PIECE_LEAST = 256
+"""A body may come in so many pieces, and in one more for each so many bytes: each costs much more than its bytes."""
 UNKNOWN = ""
 """Stands for the account of a caller who is not known yet."""
 BROKEN_OFF = "The request body broke off before its end."
+IN_CRUMBS = "The request body comes in too many small pieces."
 
 Identify = Callable[[PresentedKey], Awaitable[str | Refusal]]
 """Tells whose key it is, by the account's id, or why it is not let in."""
@@ -106,6 +110,8 @@ class BodyReader:
             size += len(chunk)
             if size > BODY_BYTES_MAX:
                 return Refusal(error=Error.INPUT_TOO_LARGE)
+            if is_in_crumbs(len(chunks), size):
+                return Refusal(error=Error.INVALID_REQUEST, message=IN_CRUMBS)
             if size == declared or not message.get("more_body", False):
                 return b"".join(chunks)
             self._count(part, len(chunk))
@@ -143,6 +149,11 @@ class BodyReader:
         part.account = account
         self._count(part, held)
         return None
+
+
+def is_in_crumbs(pieces: int, size: int) -> bool:
+    """Tell whether a body of this size has come in more pieces than it may."""
+    return pieces > PIECES_MAX + size // BYTES_OF_PIECE_LEAST
 
 
 def _is_json(head: Head) -> bool:

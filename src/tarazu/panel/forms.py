@@ -8,6 +8,7 @@ from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from tarazu.api.body import is_in_crumbs
 from tarazu.api.content_type import FORM, is_declared_as
 from tarazu.domain.numbers import read_number
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -95,6 +96,8 @@ class FormReader:
                 size += len(chunk)
                 if size > bytes_max:
                     raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                if is_in_crumbs(len(chunks), size):
+                    raise HTTPException(HTTPStatus.BAD_REQUEST)
                 if str(size) == declared:  # it is there, and needs no room
                     break
                 held += len(chunk)
