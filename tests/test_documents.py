@@ -236,7 +236,10 @@ FIGURES = {
         f"| `timeout_s` + {SETTLING_S} s | swept within {ledger.SWEEP_INTERVAL_S} s |",
         f"| replies that are read again for one batch | {idempotency.REPLIES_BYTES_MAX // MIB} MiB, or one |",
         f"| {backend_rests.RESTS_MAX:,}, once a second |",
-        f"waiting of one who asks | {back_office.CALLS_MAX}; {back_office.WAITING_MAX} |",
+        (
+            f"of strangers, of one of them | {back_office.WAITING_MAX}, {back_office.OF_KNOWN_MAX}; "
+            f"{back_office.STRANGERS_WAITING_MAX}, {back_office.OF_STRANGER_MAX} |"
+        ),
         f"second factors set up; each | {own_access.OWN_CHANGES_HOURLY_MAX} in an hour |",
         f"in the trail | {personal_acts.OFTEN_HOURLY_MAX} in an hour |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
@@ -246,6 +249,7 @@ FIGURES = {
         ),
         f"| {prompt.MESSAGES_MAX}; {prompt.ITEMS_MAX:,}; {prompt.STOP_CHARACTERS_MAX} characters |",
         f"| passwords that wait behind the one that is compared | {passwords.WAITING_MAX} in each of",
+        f"rooms, {passwords.OF_LINE_MAX} of one who asks |",
         f"| wrong passwords of strangers | {attempts.BY_EMAIL_AND_ADDRESS.failures_max} by email and address,",
         f"{attempts.BY_ADDRESS.failures_max} by address in {attempts.BY_ADDRESS.window_ms // MINUTE_MS} minutes;",
         f"{attempts.BY_EMAIL.failures_max} by email in an hour |",
@@ -283,7 +287,7 @@ FIGURES = {
     ),
     "libraries": (f"older ones than {'.'.join(map(str, sqlite.LEAST_VERSION))} are refused",),
     "pages": (
-        f"Each holds {passwords.WAITING_MAX}, and they are served in turn",
+        f"Each holds {passwords.WAITING_MAX}, {passwords.OF_LINE_MAX} of one who asks, and they are served in turn",
         f"in the books for {devices.DEVICE_DAYS} days after the",
         (
             f"{attempts.BY_DEVICE.failures_max} wrong passwords in "
@@ -298,7 +302,7 @@ FIGURES = {
         f"valid for {people_acts.INVITATION_DAYS} days",
         f"every {upkeep.ENDED_INTERVAL_S // 60} minutes, at most {ended.ENDED_MAX:,} rows",
         f"A person has {sessions.SESSIONS_MAX} sessions at most",
-        f"({back_office.CALLS_MAX} calls)",
+        f"({back_office.WAITING_MAX} calls",
         f"has {personal_acts.OFTEN_HOURLY_MAX} sign-ins and ended sessions",
     ),
     "pools": (

@@ -159,7 +159,7 @@ async def _sign_in(signing_in: SigningIn, own_access: OwnAccess, clock: SetClock
     email, clock_ms = signed_in.person.email, clock()
     await own_access.speak(signed_in.person, "fa")
     code = code_at(SECRET, step_at(clock_ms))
-    await own_access.set_up_second_factor(signed_in, secret_text(SECRET), code)
+    await own_access.set_up_second_factor(signed_in, secret_text(SECRET), code, browser=browser)
     await signing_in.sign_in(PersonKind.HOLDER, email=email, password=PASSWORD, browser=browser)
     with suppress(SignInError):
         await signing_in.sign_in(PersonKind.HOLDER, email=email, password=WRONG, browser=browser)

@@ -83,6 +83,8 @@ def test_accounts_are_found_by_what_people_know(provisioning: Provisioning, sear
         ("Åsa", "A\u030aSA"),  # two characters that are one letter
         ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"),
         ("Борис", "БОРИС"),
+        ("İstanbul", "istanbul"),
+        ("ISTANBUL", "ıstanbul"),
         ("علی", "علي"),  # Arabic letters for Persian ones
         ("علي كريمي", "علی کریمی"),
         ("علی\u200cرضا", "علیرضا"),  # with what parts letters, and without

@@ -12,15 +12,18 @@ from argon2 import PasswordHasher
 from tarazu.service.passwords import (
     LENGTH_MAX,
     LENGTH_MIN,
+    OF_LINE_MAX,
     RAW_LENGTH_MAX,
-    WAITING_MAX,
     Passwords,
     PasswordsBusyError,
+    Place,
+    Room,
     may_be_password,
 )
 from tests.support.patience import PATIENCE_S
 from tests.support.people import CHEAP
 
+ADA = Place(Room.KNOWN_HOLDERS, "acc_ada")
 TURNS_LEAST = 50
 """Turns of an event loop that is not kept from turning, while a core works on a password for a tenth of a second."""
 
@@ -64,17 +67,17 @@ def test_a_password_matches_its_own_hash_alone(passwords: Passwords) -> None:
     """The hash is argon2id, with a salt of its own, and nothing of the password is in it."""
 
     async def run() -> None:
-        hash_ = await passwords.hash("correct horse")
+        hash_ = await passwords.hash("correct horse", ADA)
         assert hash_.startswith("$argon2id$")
-        assert await passwords.matches("correct horse", hash_)
-        assert not await passwords.matches("correct horsf", hash_)
+        assert await passwords.matches("correct horse", hash_, ADA)
+        assert not await passwords.matches("correct horsf", hash_, ADA)
 
     asyncio.run(run())
 
 
 def test_nobody_has_no_password(cheap: Passwords) -> None:
     """Without a hash to compare with, no password is right."""
-    assert not asyncio.run(cheap.matches("correct horse", None))
+    assert not asyncio.run(cheap.matches("correct horse", None, ADA))
 
 
 def test_a_password_of_nobody_costs_a_hash_too() -> None:
@@ -82,7 +85,7 @@ def test_a_password_of_nobody_costs_a_hash_too() -> None:
     held = Held()
     passwords = Passwords(held)
     held.go_on.set()
-    assert not asyncio.run(passwords.matches("correct horse", None))
+    assert not asyncio.run(passwords.matches("correct horse", None, ADA))
     assert held.at_once == [1]
     passwords.close()
 
@@ -93,7 +96,7 @@ def test_the_same_word_typed_on_another_keyboard_matches(cheap: Passwords) -> No
 
     async def run() -> None:
         assert composed != decomposed
-        assert await cheap.matches(decomposed, await cheap.hash(composed))
+        assert await cheap.matches(decomposed, await cheap.hash(composed, ADA), ADA)
 
     asyncio.run(run())
 
@@ -112,9 +115,9 @@ def test_what_is_too_long_to_be_one_is_not_made_into_one(
     monkeypatch.setattr("tarazu.service.passwords.normalize", normalized)
 
     async def run() -> None:
-        hash_ = await cheap.hash("")
+        hash_ = await cheap.hash("", ADA)
         assert not may_be_password(long)
-        assert not await cheap.matches(long, hash_)
+        assert not await cheap.matches(long, hash_, ADA)
 
     asyncio.run(run())
     assert max(longest) <= RAW_LENGTH_MAX
@@ -125,14 +128,14 @@ def test_the_longest_password_may_be_typed_in_its_parts(cheap: Passwords) -> Non
     parts = unicodedata.normalize("NFD", "\u1f82" * LENGTH_MAX)
     assert len(parts) == RAW_LENGTH_MAX
     assert may_be_password(parts)
-    assert asyncio.run(cheap.matches(parts, asyncio.run(cheap.hash("\u1f82" * LENGTH_MAX))))
+    assert asyncio.run(cheap.matches(parts, asyncio.run(cheap.hash("\u1f82" * LENGTH_MAX, ADA)), ADA))
 
 
 def test_the_event_loop_turns_while_a_password_is_hashed(passwords: Passwords) -> None:
     """Other requests are served meanwhile."""
 
     async def run() -> None:
-        hashing = asyncio.ensure_future(passwords.hash("correct horse"))
+        hashing = asyncio.ensure_future(passwords.hash("correct horse", ADA))
         turns = 0
         while not hashing.done():
             await asyncio.sleep(0)
@@ -148,17 +151,17 @@ def test_one_is_hashed_at_a_time_and_one_more_than_may_wait_is_refused_at_once()
     passwords = Passwords(held)
 
     async def run() -> None:
-        waiting = [asyncio.ensure_future(passwords.hash("correct horse")) for _ in range(1 + WAITING_MAX)]
+        waiting = [asyncio.ensure_future(passwords.hash("correct horse", ADA)) for _ in range(1 + OF_LINE_MAX)]
         await asyncio.sleep(0)
         with pytest.raises(PasswordsBusyError):
-            await passwords.hash("correct horse")
+            await passwords.hash("correct horse", ADA)
         with pytest.raises(PasswordsBusyError):
-            await passwords.matches("correct horse", None)
+            await passwords.matches("correct horse", None, ADA)
         waiting.pop().cancel()
         held.go_on.set()
         await asyncio.gather(*waiting)
         assert set(held.at_once) == {1}
-        await passwords.hash("correct horse")
+        await passwords.hash("correct horse", ADA)
 
     asyncio.run(run())
     passwords.close()
@@ -168,7 +171,7 @@ def test_nothing_begins_after_the_end(cheap: Passwords) -> None:
     """Whoever asks then is told to come back."""
     cheap.close()
     with pytest.raises(PasswordsBusyError, match="stopping"):
-        asyncio.run(cheap.hash("correct horse"))
+        asyncio.run(cheap.hash("correct horse", ADA))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import pytest
 from argon2 import PasswordHasher
@@ -17,12 +18,12 @@ from tarazu.domain.people import OperatorStatus, PersonKind
 from tarazu.domain.second_factor import secret_text
 from tarazu.domain.secrets import digest_of
 from tarazu.domain.sessions import CONFIRMED_MS, LIFETIMES, SEEN_EVERY_MS
-from tarazu.service.passwords import WAITING_MAX
+from tarazu.service.passwords import OF_LINE_MAX
 from tarazu.service.proving import Browser
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.service.sign_in_errors import SignInError, SignInRefusal
 from tarazu.service.signing_in import Entered, Halfway
-from tarazu.store.pending_sign_ins import PENDING_MS
+from tarazu.store.pending_sign_ins import PENDING_MAX, PENDING_MS
 from tarazu.store.schema import metadata
 from tarazu.store.sessions import SESSIONS_MAX
 from tarazu.store.trail import Via
@@ -350,7 +351,7 @@ def test_however_many_try_at_once_no_more_are_told_that_they_were_wrong(desk: De
     async def run() -> None:
         await desk.joined(kind)
         outcomes = await asyncio.gather(
-            *(desk.sign_in(kind, WRONG) for _ in range(1 + WAITING_MAX)), return_exceptions=True
+            *(desk.sign_in(kind, WRONG) for _ in range(1 + OF_LINE_MAX)), return_exceptions=True
         )
         reasons = [each.reason for each in outcomes if isinstance(each, SignInError)]
         assert len(reasons) == len(outcomes)
@@ -578,9 +579,9 @@ def test_what_a_person_changes_is_in_the_trail(desk: Desk, kind: PersonKind) -> 
     found = [act for act in desk.provisioning.trail().acts if act.via is via and not act.act.endswith(".sign_in")]
     old_name = "Ada" if kind is PersonKind.HOLDER else "Grace"
     assert [(act.act, act.detail) for act in found] == [
-        (f"{word}.set_password", {}),
+        (f"{word}.set_password", {"address": ADDRESS}),
         (f"{word}.set", {"name": [old_name, "Ada King"]}),
-        (f"{word}.set_password", {}),
+        (f"{word}.set_password", {"address": ADDRESS}),
     ]
     assert {act.made_by for act in found} == {EMAILS[kind]}
     assert {act.account_id or act.subject for act in found} == {desk.ids[kind]}
@@ -792,7 +793,10 @@ def test_codes_are_guessed_seldom_however_many_tickets_there_are(desk: Desk, kin
 
         for _ in range(BY_CODE.failures_max):
             assert await refused(give("000000")) == (SignInRefusal.WRONG_CODE, None)
-        assert await refused(give(desk.code(1))) == (SignInRefusal.TOO_MANY, BY_CODE.pace_ms // 1_000)
+            desk.books.clock.now_ms += PENDING_MS // PENDING_MAX
+        passed_s = BY_CODE.failures_max * PENDING_MS // PENDING_MAX // 1_000
+        left_s = BY_CODE.pace_ms // 1_000 - passed_s
+        assert await refused(give(desk.code(1))) == (SignInRefusal.TOO_MANY, left_s)
         await give(desk.code(1), known)
 
     asyncio.run(run())
@@ -840,7 +844,9 @@ def test_turning_the_second_factor_off_takes_password_and_code(desk: Desk, kind:
     async def run() -> None:
         secret = await desk.joined(kind)
         first = await desk.signed_in(kind, secret)
-        set_up = desk.own_access.set_up_second_factor(first, secret_text(SECRET), desk.code(3))
+        set_up = desk.own_access.set_up_second_factor(
+            first, secret_text(SECRET), desk.code(3), browser=Browser(ADDRESS)
+        )
         assert await refused(set_up) == (SignInRefusal.WRONG_CODE, None)
         await desk.with_second_factor(kind, secret)
         with pytest.raises(ConflictError):
@@ -855,6 +861,74 @@ def test_turning_the_second_factor_off_takes_password_and_code(desk: Desk, kind:
         await remove(PASSWORD, desk.code(1))
         assert not (await desk.person(kind, secret)).has_second_factor
         await desk.sign_in(kind)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_codes_in_sessions_are_counted_together(desk: Desk, kind: PersonKind) -> None:
+    """A new session, as a change of the password begins one, has no count of its own; nor is that done with no code."""
+
+    async def run() -> None:
+        browser = Browser(ADDRESS)
+        secret = await desk.joined(kind)
+        codes = await desk.with_second_factor(kind, secret)
+        signed_in = await desk.signed_in(kind, secret)
+        change = desk.own_access.change_password(signed_in, old=PASSWORD, new=OTHER, browser=browser)
+        assert await refused(change) == (SignInRefusal.WRONG_CODE, None)
+        for _ in range(BY_CODE.failures_max - 2):
+            confirm = desk.own_access.confirm(signed_in, password=PASSWORD, code="000000", browser=browser)
+            assert await refused(confirm) == (SignInRefusal.WRONG_CODE, None)
+        change = desk.own_access.change_password(signed_in, old=PASSWORD, new=OTHER, code="000000", browser=browser)
+        assert await refused(change) == (SignInRefusal.WRONG_CODE, None)
+        halfway = await desk.try_password(kind)
+        assert isinstance(halfway, Halfway)
+        entered = await desk.signing_in.give_code(kind, halfway.ticket, desk.code(1), browser=browser)
+        another = await desk.signed_in(kind, entered.secret)
+        confirm = desk.own_access.confirm(another, password=PASSWORD, code=codes[0], browser=browser)
+        assert (await refused(confirm))[0] is SignInRefusal.TOO_MANY
+
+    asyncio.run(run())
+
+
+@of_both
+def test_a_second_factor_ends_the_sessions_that_had_none(desk: Desk, kind: PersonKind) -> None:
+    """Whoever had the password alone is out, and this session stays. Where there is none, nothing is turned off."""
+
+    async def run() -> None:
+        here, thief = await desk.joined(kind), await desk.sign_in(kind)
+        signed_in = await desk.signed_in(kind, here)
+        with patch.object(desk.passwords, "matches", side_effect=AssertionError):
+            await desk.own_access.remove_second_factor(signed_in, password=PASSWORD, code="", browser=Browser(ADDRESS))
+        await desk.with_second_factor(kind, here)
+        assert await desk.signing_in.signed_in(kind, thief) is None
+        await desk.person(kind, here)
+
+    asyncio.run(run())
+
+
+@of_both
+def test_who_has_the_password_alone_keeps_nobody_from_giving_the_code(desk: Desk, kind: PersonKind) -> None:
+    """Strangers who begin again and again have to wait; a known browser begins all the same, and its code is taken."""
+
+    async def run() -> None:
+        secret = await desk.joined(kind)
+        known = (await desk.enter(kind)).device
+        await desk.with_second_factor(kind, secret)
+        begun = await desk.try_password(kind, device=known)
+        for _ in range(PENDING_MAX - 1):
+            await desk.try_password(kind, address="192.0.2.66")
+        stranger = desk.try_password(kind, address="192.0.2.66")
+        assert await refused(stranger) == (SignInRefusal.TOO_MANY, PENDING_MS // 1_000)
+        assert isinstance(begun, Halfway)
+        browser = Browser(ADDRESS, None, known)
+        await desk.signing_in.give_code(kind, begun.ticket, desk.code(1), browser=browser)
+        for _ in range(PENDING_MAX):
+            await desk.try_password(kind, address="192.0.2.66")
+        again = await desk.try_password(kind, device=known)
+        assert isinstance(again, Halfway)
+        desk.books.clock.now_ms += 60_000
+        await desk.signing_in.give_code(kind, again.ticket, desk.code(1), browser=browser)
 
     asyncio.run(run())
 

@@ -89,7 +89,9 @@ class Desk:
     async def with_second_factor(self, kind: PersonKind, secret: str) -> tuple[str, ...]:
         """Set a second factor up, with SECRET, in the session with this secret; answer with the recovery codes."""
         signed_in = await self.signed_in(kind, secret)
-        return await self.own_access.set_up_second_factor(signed_in, secret_text(SECRET), self.code())
+        return await self.own_access.set_up_second_factor(
+            signed_in, secret_text(SECRET), self.code(), browser=Browser(ADDRESS)
+        )
 
     def code(self, later: int = 0) -> str:
         """Make the code of now, or of so many steps later."""

@@ -6,7 +6,7 @@ IPV6_PREFIX_BITS = 64
 """What one subscriber has of IPv6."""
 
 
-def place_of(address: str) -> str:
+def place_of(address: str, *, ipv6_bits: int = IPV6_PREFIX_BITS) -> str:
     """Write an address in one form, and for IPv6 the network that it is in: one caller has all of that."""
     try:
         parsed = ip_address(address.partition("%")[0])
@@ -16,4 +16,4 @@ def place_of(address: str) -> str:
         return str(parsed)
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
-    return str(ip_network((int(parsed), IPV6_PREFIX_BITS), strict=False))
+    return str(ip_network((int(parsed), ipv6_bits), strict=False))

@@ -5,9 +5,11 @@ The length is a matter of `service/passwords.py`; this is about what stands in a
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from unicodedata import normalize
+from unicodedata import category, decimal, normalize
 
 SERVICE_NAMES = ("tarazu", "ترازو")
+DIFFERENT_MIN = 4
+"""With fewer different characters a password is refused: `aaaaaaaaab`."""
 GROUP_LENGTH_MAX = 4
 """A password that is a group of so many characters, over and over, is refused: `abcabcabcabc`."""
 RUN_SHARE = 0.7
@@ -65,8 +67,10 @@ def password_fault(password: str, *, own: Iterable[str], is_common: Callable[[st
 
 
 def _is_repeated(plain: str) -> bool:
-    """Tell whether it repeats a short group from its beginning to its end, the last time perhaps cut off."""
-    return any(plain == (plain[:size] * len(plain))[: len(plain)] for size in range(1, GROUP_LENGTH_MAX + 1))
+    """Tell whether it is a few characters, or repeats a short group to its end, the last time perhaps cut off."""
+    return len(set(plain)) < DIFFERENT_MIN or any(
+        plain == (plain[:size] * len(plain))[: len(plain)] for size in range(1, GROUP_LENGTH_MAX + 1)
+    )
 
 
 def _is_run(plain: str) -> bool:
@@ -94,7 +98,7 @@ def _run_length(plain: str, start: int, row: str) -> int:
 def _is_own(plain: str, own: Iterable[str]) -> bool:
     """Tell whether little is left where all that an attacker knows of a person is taken out."""
     known = [_plain(text) for text in (*own, *SERVICE_NAMES)]
-    parts = {part for text in known for part in (text, *_words(text)) if len(part) >= OWN_LENGTH_MIN}
+    parts = {part for text in known for part in (text, _letters(text), *_words(text)) if len(part) >= OWN_LENGTH_MIN}
     rest = plain
     for part in sorted(parts, key=len, reverse=True):
         rest = rest.replace(part, "")
@@ -107,8 +111,15 @@ def _words(text: str) -> list[str]:
     return [local, *"".join(each if each.isalnum() else " " for each in text).split()]
 
 
+def _letters(text: str) -> str:
+    """Leave out what is neither letter nor digit."""
+    return "".join(filter(str.isalnum, text))
+
+
 def _plain(text: str) -> str:
-    return normalize("NFKC", text).casefold().strip()
+    """Write it in one form: small letters, digits of one script, without what nobody sees."""
+    seen = (each for each in normalize("NFKC", text).casefold().strip() if category(each) != "Cf")
+    return "".join(str(decimal(each, each)) for each in seen)
 
 
 _RUNS = tuple(run for row in _ROWS for run in (row, row[::-1]))

@@ -8,6 +8,8 @@ from typing import Final
 from unicodedata import normalize
 
 NORMAL_FORM: Final = "NFKC"
+TURKISH, PLAIN = "İı", "ii"
+"""Letters whose small forms no two programs agree on, and what they are taken for."""
 _FORMS = {
     "ی": "يىئ",
     "ک": "ك",
@@ -25,9 +27,12 @@ UNREAD = (
 WRITTEN = "".join(_FORMS.values())
 READ = "".join(read * len(written) for read, written in _FORMS.items())
 """What each character of WRITTEN is taken for."""
+_PLAIN = str.maketrans(TURKISH, PLAIN)
 _TABLE = str.maketrans(WRITTEN, READ, UNREAD)
 
 
 def search_form(text: str) -> str:
     """Bring a text of bounded length into the form."""
-    return normalize(NORMAL_FORM, text).lower().translate(_TABLE)
+    if text.isascii():
+        return text.lower()
+    return normalize(NORMAL_FORM, text).translate(_PLAIN).lower().translate(_TABLE)

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.routing import ExactRoute
-from tarazu.domain.addresses import place_of
 from tarazu.domain.people import PersonKind
 from tarazu.domain.secrets import digest_of
 from tarazu.panel.confirming import CONFIRM_CODE, CONFIRM_PASSWORD, confirm_page
@@ -24,7 +23,7 @@ from tarazu.panel.hosts import KnownHosts
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose, known
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
-from tarazu.service.back_office import BackOffice, current_asker
+from tarazu.service.back_office import BackOffice
 from tarazu.service.own_access import OwnAccess
 from tarazu.service.proving import SignedIn
 from tarazu.service.sign_in_errors import SignInError
@@ -175,10 +174,7 @@ class Frame:
         is_form = request.method == "POST"
         if is_form and not self._is_from_here(request):
             self._refuse_form(request, None, "another site")
-        current_asker.set(place_of(request.scope[ORIGIN].address))
         visit = await self._known(request)
-        if visit.person is not None:
-            current_asker.set(visit.person.id)
         request.scope[VISIT] = visit
         if visit.person is None and not is_open:
             return self._to_sign_in(visit)
@@ -220,7 +216,10 @@ class Frame:
     async def _known(self, request: Request) -> Visit:
         name = cookie_name(self.site.cookie, is_secure=request.scope[ORIGIN].is_secure)
         secret = cookie_of(request, name, digest_of)
+        self._office.meet(secret, request.scope[ORIGIN].address)
         signed_in = await self._signing_in.signed_in(self.site.kind, secret) if secret else None
+        if signed_in is not None:
+            self._office.let_in(secret, signed_in.person.id)
         return self.visit(request, signed_in, secret if signed_in is not None else "")
 
     def _to_sign_in(self, visit: Visit) -> Response:

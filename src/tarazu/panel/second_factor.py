@@ -34,7 +34,9 @@ class SecondFactorPages:
         """Set it up, and show the recovery codes this once."""
         text = visit.form.text("secret")
         try:
-            codes = await self._own_access.set_up_second_factor(visit.someone_signed_in, text, visit.form.text("code"))
+            codes = await self._own_access.set_up_second_factor(
+                visit.someone_signed_in, text, visit.form.text("code"), browser=visit.browser
+            )
         except ConflictError as error:
             return visit.page("second_factor_on.html", HTTPStatus.CONFLICT, refusal=told(error, visit.formats))
         except SignInError as error:

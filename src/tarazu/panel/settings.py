@@ -43,6 +43,7 @@ class SettingsPages:
                 visit.someone_signed_in,
                 old=visit.form.text("old"),
                 new=visit.form.text("new"),
+                code=visit.form.text("code"),
                 browser=visit.browser,
             )
         except ProvisioningError as error:

@@ -1,16 +1,20 @@
 """What people and their programs look at and do beside completions: on threads and connections of its own.
 
 A page that reads many rows, or an act that waits for a lock, delays no admission. Holders, operators and programs have
-offices of their own: whatever one kind asks for, the others find room to wait, and holders delay neither of them. In an
-office each who asks has a line: whatever one asks for, each other waits for one call of it at most.
+offices of their own, and each office has a room for those who are known and one for strangers: whatever one kind asks
+for, the others find room to wait. In a room each who asks has a line.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
+from hashlib import sha256
 from typing import TypeVar
 
+from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
+from tarazu.domain.addresses import place_of
 from tarazu.domain.calendar import Clock
 from tarazu.domain.catalogue import Catalogue
 from tarazu.service.fair_thread import FairThread
@@ -19,19 +23,32 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import transaction
 from tarazu.store.trail import Via
 
-CALLS_MAX = 256
-"""Running and waiting in one office; one more is refused."""
-WAITING_MAX = 32
-"""Of one who asks; one more is refused."""
-
-current_asker: ContextVar[str] = ContextVar("current_asker", default="the service")
-"""Who asks: an id of a person or a program, or the address of one who is not known yet."""
+WAITING_MAX, OF_KNOWN_MAX = 256, 64
+"""Calls that wait in an office for those who are known, and for one of them; one more is refused."""
+STRANGERS_WAITING_MAX, OF_STRANGER_MAX = 128, 64
+"""The same for strangers, by their addresses."""
+STRANGERS_IPV6_BITS = 48
+"""What one site has of IPv6 is one stranger."""
+MET_MAX = 10_000
+"""Secrets of people and programs that an office remembers to have let in."""
 
 T = TypeVar("T")
 
 
 class BackOfficeFullError(BooksUnavailableError):
     """More wait than the back office may hold; nothing was done."""
+
+
+class Asker(Struct, frozen=True):
+    """Who asks: an id of a person or a program, or where somebody comes from who is not known yet."""
+
+    line: str
+    is_known: bool = True
+
+
+THE_SERVICE = Asker("the service")
+current_asker: ContextVar[Asker] = ContextVar("current_asker", default=THE_SERVICE)
+"""Who asks in this request."""
 
 
 class BackOffice:
@@ -46,12 +63,34 @@ class BackOffice:
         self.catalogue = catalogue
         self.clock = clock
         self._engine = engine
-        self._calls = 0
-        self._thread: FairThread[str] = (
-            FairThread("back-office", WAITING_MAX, full=_full, stopped=BooksUnavailableError)
-            if beside is None
-            else beside._thread  # noqa: SLF001 - it is its like
+        self._met: OrderedDict[bytes, None] = OrderedDict()
+        self._thread: FairThread = (
+            FairThread("back-office", stopped=BooksUnavailableError) if beside is None else beside._thread  # noqa: SLF001 - it is its like
         )
+        self._known = self._thread.room("known", waiting_max=WAITING_MAX, of_line_max=OF_KNOWN_MAX, full=_full)
+        self._strangers = self._thread.room(
+            "strangers", waiting_max=STRANGERS_WAITING_MAX, of_line_max=OF_STRANGER_MAX, full=_full
+        )
+
+    def meet(self, secret: str, address: str) -> None:
+        """Note who asks from now on in this request: whoever shows a secret that was let in before waits as one known.
+
+        Nobody is let in by that, which the books alone decide; it is about lines.
+        """
+        digest = sha256(secret.encode("utf-8", "surrogatepass"))
+        if digest.digest() in self._met:
+            current_asker.set(Asker(digest.hexdigest()))
+        else:
+            current_asker.set(Asker(place_of(address, ipv6_bits=STRANGERS_IPV6_BITS), is_known=False))
+
+    def let_in(self, secret: str, id_: str) -> None:
+        """Note that whoever has shown the secret is known, by the id of a person or a program."""
+        digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        self._met[digest] = None
+        self._met.move_to_end(digest)
+        if len(self._met) > MET_MAX:
+            self._met.popitem(last=False)
+        current_asker.set(Asker(id_))
 
     async def look(self, look: Callable[[Connection], T]) -> T:
         """Read the books: `look(connection)` in a transaction that sees one state of them.
@@ -94,13 +133,9 @@ class BackOffice:
         self._thread.close()
 
     async def _run(self, call: Callable[[], T]) -> T:
-        if self._calls >= CALLS_MAX:
-            raise _full()
-        self._calls += 1
-        try:
-            return await self._thread.run(current_asker.get(), call)
-        finally:
-            self._calls -= 1
+        asker = current_asker.get()
+        room = self._known if asker.is_known else self._strangers
+        return await room.run(asker.line, call)
 
 
 def _full() -> BackOfficeFullError:

@@ -19,6 +19,9 @@ PERIOD_LAST = "9998-12"
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
+UNSEEN = JOINERS + "\u115f\u1160\u3164\uffa0\u2800"
+"""With them fillers of Korean and the blank of Braille, which Python counts as printable."""
+
 _PERIOD = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
@@ -27,11 +30,12 @@ def checked_text(what: str, text: str, length_max: int) -> str:
     """Take the white space around a text off.
 
     Raises:
-        ProvisioningError: nothing is left, it is too long, or it has characters that cannot be printed.
+        ProvisioningError: nothing that is seen is left, it is too long, or it has characters that cannot be printed.
     """
     trimmed = text.strip()
     printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
-    if not trimmed or len(trimmed) > length_max or not printable:
+    is_seen = any(character not in UNSEEN and not character.isspace() for character in trimmed)
+    if not is_seen or len(trimmed) > length_max or not printable:
         raise ProvisioningError(
             "The {what} must be 1 to {length_max} printable characters.", member=what, what=what, length_max=length_max
         )

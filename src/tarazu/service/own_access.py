@@ -13,15 +13,18 @@ from tarazu.service.checks import NAME_LENGTH_MAX, checked_text
 from tarazu.service.pace import require_pace
 from tarazu.service.people import lock_person, login_of, set_language, set_name, set_password, shut_out
 from tarazu.service.personal_acts import record_personal_act
-from tarazu.service.proving import Browser, Prover, SignedIn, check_password, owner_of
+from tarazu.service.proving import Browser, Prover, SignedIn, check_password, known_place, owner_of
 from tarazu.service.provisioning_errors import ConflictError
 from tarazu.service.sign_in_errors import SignInError, SignInRefusal
-from tarazu.service.sign_in_events import tell_sessions_ended
+from tarazu.service.sign_in_events import tell_confirmed, tell_sessions_ended, tell_sign_in_failed
 from tarazu.service.signing_in import begin as begin_session
+from tarazu.store.pending_sign_ins import end_pending
 from tarazu.store.second_factors import forget_second_factor, has_second_factor, set_second_factor
 from tarazu.store.sessions import confirm_session, end_session, end_sessions, list_sessions
 
 LANGUAGE_LENGTH_MAX = 35
+IN_SESSION = b"in a session of "
+"""What wrong codes are counted by that are given in any session of a person, in place of a known browser."""
 OWN_CHANGES_HOURLY_MAX = 30
 """Of one holder and one kind: each leaves an act in the trail, for good."""
 
@@ -43,26 +46,33 @@ class OwnAccess:
         digest = signed_in.session.digest
 
         def then(connection: Connection, person: Person) -> SignInError | None:
-            error = self._code_error(connection, signed_in, person, code)
+            error = self._code_error(connection, person, code)
             if error is None:
                 confirm_session(connection, digest, self._clock())
             return error
 
         await self._prover.again(signed_in, password=password, address=browser.address, then=then)
+        tell_confirmed(signed_in.person.kind, signed_in.person.id, browser.address)
 
-    async def change_password(self, signed_in: SignedIn, *, old: str, new: str, browser: Browser) -> str:
-        """Set another password for a person who knows the old one.
+    async def change_password(
+        self, signed_in: SignedIn, *, old: str, new: str, code: str = "", browser: Browser
+    ) -> str:
+        """Set another password for a person who knows the old one and, with a second factor, gives a code.
 
         All sessions end, and one begins, with whose secret this answers. Of the known browsers only this one stays.
 
         Raises:
-            SignInError: BAD_PASSWORD (`new`), WRONG (`old`), TOO_MANY or BUSY.
+            SignInError: BAD_PASSWORD (`new`), WRONG (`old`), WRONG_CODE, TOO_MANY or BUSY.
             ConflictError: a holder has changed it too often.
         """
         person = signed_in.person
         check_password(new, person.email, person.name)
-        await self._prover.again(signed_in, password=old, address=browser.address, then=lambda *_: None)
-        hash_ = await self._prover.hash(new, person.email, person.name)
+
+        def then(connection: Connection, person: Person) -> SignInError | None:
+            return self._code_error(connection, person, code)
+
+        await self._prover.again(signed_in, password=old, address=browser.address, then=then)
+        hash_ = await self._prover.hash(new, person, known_place(person))
 
         def change(connection: Connection) -> str | SignInError:
             now_ms, owner = self._clock(), signed_in.owner
@@ -74,7 +84,8 @@ class OwnAccess:
             keep = self._prover.known_device(connection, owner, browser)
             set_password(connection, owner, hash_, now_ms)
             shut_out(connection, owner, now_ms, keep=keep)
-            record_personal_act(connection, "set_password", person, now_ms)
+            detail = {"address": browser.address, "browser": browser.words}
+            record_personal_act(connection, "set_password", person, now_ms, **detail)
             return begin_session(connection, owner, browser, now_ms)
 
         outcome = await self._office.change(change)
@@ -82,8 +93,12 @@ class OwnAccess:
             raise outcome
         return outcome
 
-    async def set_up_second_factor(self, signed_in: SignedIn, secret_text: str, code: str) -> tuple[str, ...]:
+    async def set_up_second_factor(
+        self, signed_in: SignedIn, secret_text: str, code: str, *, browser: Browser
+    ) -> tuple[str, ...]:
         """Set a second factor up by its first code; answer with the recovery codes, which are seen this once.
+
+        All other sessions end, in which nobody has given a code.
 
         Raises:
             SignInError: WRONG_CODE.
@@ -92,6 +107,8 @@ class OwnAccess:
         secret, codes = secret_of(secret_text), recovery_codes(os.urandom(RECOVERY_CODES * RECOVERY_ENTROPY_BYTES))
         factor = None if secret is None else begin(secret, code, codes, self._clock())
         if factor is None:
+            person = signed_in.person
+            tell_sign_in_failed(person.kind, person.id, browser.address, SignInRefusal.WRONG_CODE.value)
             raise SignInError(SignInRefusal.WRONG_CODE)
 
         def set_up(connection: Connection) -> None:
@@ -101,6 +118,8 @@ class OwnAccess:
                 raise ConflictError("There is a second factor already. Turn it off first.")
             self._require_pace(connection, signed_in.person, "set_second_factor")
             set_second_factor(connection, owner.id, factor, now_ms)
+            end_sessions(connection, owner, now_ms, keep=signed_in.session.digest)
+            end_pending(connection, owner)
             record_personal_act(connection, "set_second_factor", signed_in.person, now_ms)
 
         await self._office.change(set_up)
@@ -112,9 +131,11 @@ class OwnAccess:
         Raises:
             SignInError: WRONG, WRONG_CODE, TOO_MANY or BUSY.
         """
+        if not signed_in.person.has_second_factor:
+            return
 
         def then(connection: Connection, person: Person) -> SignInError | None:
-            error = self._code_error(connection, signed_in, person, code)
+            error = self._code_error(connection, person, code)
             if error is None and forget_second_factor(connection, person.id):
                 record_personal_act(connection, "remove_second_factor", person, self._clock())
             return error
@@ -176,10 +197,11 @@ class OwnAccess:
         language = checked_text("language", language, LANGUAGE_LENGTH_MAX)
         await self._office.change(lambda connection: set_language(connection, owner_of(person), language))
 
-    def _code_error(self, connection: Connection, signed_in: SignedIn, person: Person, code: str) -> SignInError | None:
+    def _code_error(self, connection: Connection, person: Person, code: str) -> SignInError | None:
+        """Use a code up where there is a second factor. In sessions all of a person are counted together."""
         if not person.has_second_factor:
             return None
-        return self._prover.by_code(connection, signed_in.owner, code, signed_in.session.digest)
+        return self._prover.by_code(connection, owner_of(person), code, IN_SESSION + person.id.encode())
 
     def _require_pace(self, connection: Connection, person: Person, act: str) -> None:
         if person.kind is PersonKind.HOLDER:

@@ -7,6 +7,7 @@ from unicodedata import normalize
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
+from msgspec import Struct
 
 from tarazu.domain.password_rules import PasswordFault, password_fault
 from tarazu.service.fair_thread import FairThread
@@ -17,8 +18,10 @@ LENGTH_MAX = 200
 RAW_LENGTH_MAX = 4 * LENGTH_MAX
 """Characters before Unicode joins them, four into one at most. With more it is no password, and nothing is joined: that
 would take the square of their number."""
-WAITING_MAX = 8
-"""In each line behind the one that is worked on; one more is refused."""
+WAITING_MAX = 16
+"""In each room behind the one that is worked on; one more is refused, or one of the longest line."""
+OF_LINE_MAX = 8
+"""In a line."""
 COMMON_PASSWORDS = "common_passwords.txt"
 """The commonest of at least LENGTH_MIN characters that break no other rule, the commonest first.
 
@@ -26,15 +29,26 @@ Out of the ten million passwords that Mark Burnett put into the public domain in
 """
 
 
-class Line(Enum):
-    """Who waits together for a password to be worked on; what fills one line delays the others by one turn at most."""
+class Room(Enum):
+    """Who waits together for a password to be worked on. The rooms are served in turn, and in each the lines are."""
 
-    KNOWN = "known"
-    """Browsers in which the person has signed in before, and those that are signed in."""
+    KNOWN_OPERATORS = "known operators"
+    """In browsers in which they have signed in before, and those that are signed in; a line for each."""
+    KNOWN_HOLDERS = "known holders"
+    """The same of holders."""
+    INVITED = "invited"
+    """Who follows an invitation; a line for each."""
     OPERATORS = "operators"
-    """Others that try to sign in as operators."""
+    """Others that try to sign in as operators; a line for each address."""
     HOLDERS = "holders"
-    """Others that try to sign in as holders."""
+    """Others that try to sign in as holders; a line for each address."""
+
+
+class Place(Struct, frozen=True):
+    """Where somebody waits: in which room, and in whose line there."""
+
+    room: Room
+    line: str
 
 
 class PasswordsBusyError(Exception):
@@ -51,22 +65,26 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher(parallelism=1)
-        self._thread: FairThread[Line] = FairThread(
-            "passwords",
-            WAITING_MAX,
-            full=lambda: PasswordsBusyError(f"More than {WAITING_MAX} passwords wait to be compared."),
-            stopped=PasswordsBusyError,
-        )
+        self._thread = FairThread("passwords", stopped=PasswordsBusyError)
+        self._rooms = {
+            room: self._thread.room(
+                room.value,
+                waiting_max=WAITING_MAX,
+                of_line_max=OF_LINE_MAX,
+                full=lambda: PasswordsBusyError("Too many passwords wait to be compared."),
+            )
+            for room in Room
+        }
 
-    async def hash(self, password: str, line: Line = Line.KNOWN) -> str:
+    async def hash(self, password: str, place: Place) -> str:
         """Make the hash of a password that may be one, as the books keep it.
 
         Raises:
             PasswordsBusyError: too many wait.
         """
-        return await self._thread.run(line, lambda: self._hasher.hash(_encoded(password)))
+        return await self._rooms[place.room].run(place.line, lambda: self._hasher.hash(_encoded(password)))
 
-    async def matches(self, password: str, hash_: str | None, line: Line = Line.KNOWN) -> bool:
+    async def matches(self, password: str, hash_: str | None, place: Place) -> bool:
         """Compare a password with a hash of the books; it takes as long where there is none.
 
         Raises:
@@ -74,7 +92,7 @@ class Passwords:
         """
         is_one = len(password) <= RAW_LENGTH_MAX
         encoded = _encoded(password if is_one else "")
-        return await self._thread.run(line, lambda: self._compare(encoded, hash_ if is_one else None))
+        return await self._rooms[place.room].run(place.line, lambda: self._compare(encoded, hash_ if is_one else None))
 
     def close(self) -> None:
         """Begin nothing more; what runs ends."""

@@ -10,14 +10,15 @@ from typing import TypeVar
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from tarazu.domain.addresses import place_of
 from tarazu.domain.attempts import Attempt, Failures, attempt_of, code_attempt_of, wait_s
 from tarazu.domain.calendar import Clock
 from tarazu.domain.people import Person, PersonKind
 from tarazu.domain.secrets import digest_of
 from tarazu.domain.sessions import Session
-from tarazu.service.back_office import BackOffice
+from tarazu.service.back_office import STRANGERS_IPV6_BITS, BackOffice
 from tarazu.service.checks import checked_email
-from tarazu.service.passwords import Line, Passwords, PasswordsBusyError, fault_of, may_be_password
+from tarazu.service.passwords import Passwords, PasswordsBusyError, Place, Room, fault_of, may_be_password
 from tarazu.service.people import Login, lock_person, login_by_email, login_of
 from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.service.sign_in_errors import SignInError, SignInRefusal
@@ -129,15 +130,15 @@ class Prover:
         set_second_factor(connection, owner.id, left, now_ms)
         return None
 
-    async def hash(self, password: str, *own: str) -> str:
-        """Make the hash of a new password. `own` are email and name of who chooses it.
+    async def hash(self, password: str, person: Person, place: Place) -> str:
+        """Make the hash of a new password of a person.
 
         Raises:
             SignInError: BAD_PASSWORD or BUSY.
         """
-        check_password(password, *own)
+        check_password(password, person.email, person.name)
         try:
-            return await self._passwords.hash(password)
+            return await self._passwords.hash(password, place)
         except PasswordsBusyError:
             raise SignInError(SignInRefusal.BUSY) from None
 
@@ -159,7 +160,7 @@ class Prover:
         then: Callable[[Connection, Person], T | SignInError],
     ) -> T:
         try:
-            tried = await self._try(kind, password, find, attempt_by)
+            tried = await self._try(kind, address, password, find, attempt_by)
             return await self._settle(tried, then)
         except SignInError as error:
             is_limited = error.reason in {SignInRefusal.TOO_MANY, SignInRefusal.BUSY}
@@ -169,6 +170,7 @@ class Prover:
     async def _try(
         self,
         kind: PersonKind,
+        address: str,
         password: str,
         find: Callable[[Connection], Login | None],
         attempt_by: Callable[[Connection, Login | None], Attempt],
@@ -182,9 +184,10 @@ class Prover:
             return login, attempt
 
         login, attempt = await self._office.look(look)
-        line = _line_of(kind, attempt)
+        is_known = login is not None and attempt.is_known
+        place = known_place(login.person) if login and is_known else _strange_place(kind, address)
         try:
-            is_right = await self._passwords.matches(password, None if login is None else login.password, line)
+            is_right = await self._passwords.matches(password, None if login is None else login.password, place)
         except PasswordsBusyError:
             raise SignInError(SignInRefusal.BUSY) from None
         return _Try(attempt=attempt, find=find, login=login, is_right=is_right)
@@ -239,10 +242,14 @@ def owner_of(person: Person) -> Owner:
     return Owner(person.kind, person.id)
 
 
-def _line_of(kind: PersonKind, attempt: Attempt) -> Line:
-    if attempt.is_known:
-        return Line.KNOWN
-    return Line.OPERATORS if kind is PersonKind.OPERATOR else Line.HOLDERS
+def known_place(person: Person) -> Place:
+    """Tell where a person waits in a browser that is known, or in a session."""
+    return Place(Room.KNOWN_OPERATORS if person.kind is PersonKind.OPERATOR else Room.KNOWN_HOLDERS, person.id)
+
+
+def _strange_place(kind: PersonKind, address: str) -> Place:
+    line = place_of(address, ipv6_bits=STRANGERS_IPV6_BITS)
+    return Place(Room.OPERATORS if kind is PersonKind.OPERATOR else Room.HOLDERS, line)
 
 
 def _login_by_email(connection: Connection, kind: PersonKind, email: str) -> Login | None:

@@ -73,7 +73,7 @@ class Service:
         self.pulse = Pulse()
         self.on_drain: Callable[[], None] = unheard
         self._engine = open_books(configuration.database_url)
-        self._http = HttpClient()
+        self._http = HttpClient(connections_max=server.max_in_flight)
         self._rests_changed = asyncio.Event()
         has_access_log = configuration.logs.access
         pool_type = NotingPool if has_access_log else Pool

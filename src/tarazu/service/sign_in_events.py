@@ -26,6 +26,11 @@ def tell_sign_in_limited(kind: PersonKind, person: str, address: str, reason: st
     log.warning("sign_in_limited", world=kind.value, person=person, address=address, reason=reason)
 
 
+def tell_confirmed(kind: PersonKind, person_id: str, address: str) -> None:
+    """Tell that the right password was given again in a session, before what matters."""
+    log.info("password_confirmed", world=kind.value, person=person_id, address=address)
+
+
 def tell_signed_out(kind: PersonKind, person_id: str, address: str) -> None:
     """Tell that a person has ended a session."""
     log.info("signed_out", world=kind.value, person=person_id, address=address)

@@ -9,11 +9,12 @@ from contextlib import suppress
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tarazu.domain.calendar import Clock
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
 from tarazu.domain.people import Person, PersonKind
 from tarazu.domain.secrets import ENTROPY_BYTES, digest_of, secret_from
 from tarazu.domain.sessions import begin_session, seen_again
 from tarazu.service.back_office import BackOffice
+from tarazu.service.passwords import Place, Room
 from tarazu.service.people import lock_person, login_of, set_password, shut_out
 from tarazu.service.personal_acts import record_personal_act
 from tarazu.service.proving import Browser, Prover, SignedIn, owner_of
@@ -28,7 +29,14 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.devices import insert_device, renew_device
 from tarazu.store.invitations import find_invitation, take_invitation
 from tarazu.store.owners import Owner
-from tarazu.store.pending_sign_ins import end_pending, find_pending, insert_pending
+from tarazu.store.pending_sign_ins import (
+    PENDING_MAX,
+    PENDING_MS,
+    count_pending,
+    end_pending,
+    find_pending,
+    insert_pending,
+)
 from tarazu.store.sessions import end_session, find_session, insert_session, see_session
 
 
@@ -170,7 +178,7 @@ class SigningIn:
         person = await self.invited(kind, token)
         if digest is None or person is None:
             raise SignInError(SignInRefusal.INVITATION_ENDED)
-        hash_ = await self._prover.hash(password, person.email, person.name)
+        hash_ = await self._prover.hash(password, person, Place(Room.INVITED, person.id))
 
         def accept(connection: Connection) -> Entered | Halfway:
             now_ms = self._clock()
@@ -184,17 +192,26 @@ class SigningIn:
                 raise SignInError(SignInRefusal.INVITATION_ENDED)
             set_password(connection, owner, hash_, now_ms)
             shut_out(connection, owner, now_ms)
-            record_personal_act(connection, "set_password", login.person, now_ms)
+            detail = {"address": browser.address, "browser": browser.words}
+            record_personal_act(connection, "set_password", login.person, now_ms, **detail)
             return self._enter(connection, login.person, browser)
 
         return _told(kind, await self._office.change(accept), browser)
 
     def _enter(self, connection: Connection, person: Person, browser: Browser) -> Entered | Halfway:
-        """Go on after the right password of a person whose row is locked."""
+        """Go on after the right password of a person whose row is locked.
+
+        Of those who wait for a code strangers push nobody out: whoever has the password alone must not keep the person
+        from giving the code.
+        """
         if not person.has_second_factor:
             return self._begin(connection, person, browser)
+        now_ms, owner = self._clock(), owner_of(person)
+        is_known = self._prover.known_device(connection, owner, browser) is not None
+        if not is_known and count_pending(connection, owner, now_ms) >= PENDING_MAX:
+            raise SignInError(SignInRefusal.TOO_MANY, retry_after_s=PENDING_MS // MILLISECONDS_PER_SECOND)
         ticket, digest = new_secret()
-        insert_pending(connection, digest, owner_of(person), self._clock())
+        insert_pending(connection, digest, owner, now_ms)
         return Halfway(ticket)
 
     def _begin(self, connection: Connection, person: Person, browser: Browser) -> Entered:

@@ -1,6 +1,6 @@
 """Who has given the right password and not yet the code, in the books: begun, found, ended."""
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, delete, func, select
 
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE
 from tarazu.store.owners import Owner, find_owner, insert_newest, is_of
@@ -16,6 +16,12 @@ def insert_pending(connection: Connection, digest: bytes, owner: Owner, now_ms: 
     """Begin to wait for the code of a person whose row is locked; the oldest end beyond PENDING_MAX."""
     ends_ms = now_ms + PENDING_MS
     insert_newest(connection, pending_sign_ins, digest, owner, now_ms, expires_at_ms=ends_ms, most=PENDING_MAX)
+
+
+def count_pending(connection: Connection, owner: Owner, now_ms: int) -> int:
+    """Count the sign-ins of a person that wait for a code."""
+    waits = is_of(pending_sign_ins, owner) & (pending_sign_ins.c.expires_at_ms > now_ms)
+    return connection.execute(select(func.count()).select_from(pending_sign_ins).where(waits)).scalar_one()
 
 
 def find_pending(connection: Connection, digest: bytes, now_ms: int) -> Owner | None:

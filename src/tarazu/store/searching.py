@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, collate, func, literal_column, or_, text
+from sqlalchemy import ColumnElement, Connection, collate, func, literal, literal_column, text
 from sqlalchemy.sql.functions import Function
 
-from tarazu.domain.search_form import NORMAL_FORM, READ, UNREAD, WRITTEN, search_form
+from tarazu.domain.search_form import NORMAL_FORM, PLAIN, READ, TURKISH, UNREAD, WRITTEN, search_form
 
 ICU = "und-x-icu"
 """The collation of PostgreSQL that knows the capitals of all scripts; a server without ICU knows those of its own."""
@@ -15,19 +15,22 @@ ICU = "und-x-icu"
 def any_contains(connection: Connection, sought: str, *columns: ColumnElement[str | None]) -> ColumnElement[bool]:
     """Make the condition that one of the columns has the text in it."""
     form = _on_sqlite if connection.dialect.name == "sqlite" else _on_postgresql(connection)
-    has_it = (form(func.coalesce(column, "")).contains(search_form(sought), autoescape=True) for column in columns)
-    return or_(*has_it)
+    # All in one text, with a line break between them, which no name has: the form of a row is made once.
+    whole: ColumnElement[str] = literal("")
+    for column in columns:
+        whole = whole.concat(literal("\n")).concat(func.coalesce(column, ""))
+    return form(whole).contains(search_form(sought), autoescape=True)
 
 
-def _on_sqlite(column: Function[Any]) -> Function[Any]:
+def _on_sqlite(column: ColumnElement[str]) -> Function[Any]:
     return func.search_form(column)
 
 
-def _on_postgresql(connection: Connection) -> Callable[[Function[Any]], Function[Any]]:
+def _on_postgresql(connection: Connection) -> Callable[[ColumnElement[str]], Function[Any]]:
     knows_icu = connection.execute(text("SELECT 1 FROM pg_collation WHERE collname = :name"), {"name": ICU}).first()
 
-    def form(column: Function[Any]) -> Function[Any]:
-        normal = func.normalize(column, literal_column(NORMAL_FORM))
+    def form(column: ColumnElement[str]) -> Function[Any]:
+        normal = func.translate(func.normalize(column, literal_column(NORMAL_FORM)), TURKISH, PLAIN)
         lower = func.lower(collate(normal, ICU) if knows_icu else normal)
         return func.translate(lower, WRITTEN + UNREAD, READ)
 

@@ -99,6 +99,13 @@ def test_a_body_that_is_no_object(admin: AdminClient, route: Route, body: bytes)
     assert details["member"] in {None, "name", *types_of(route)}
 
 
+def test_a_number_that_nothing_holds(admin: AdminClient) -> None:
+    """It is said of the number: the body is an object."""
+    answer = admin.ask("POST", "/accounts", b'{"name": 1e999}')
+    assert_domain_error(answer, 400, "invalid_request")
+    assert answer.json["error"]["message"] == "The body has a number that is out of bounds."
+
+
 @with_a_body
 def test_a_body_of_another_kind(admin: AdminClient, route: Route) -> None:
     """Only JSON in UTF-8, not compressed, at most 1 MiB."""

@@ -19,9 +19,8 @@ from tarazu.api.body import BodyReader
 from tarazu.api.envelope import json_response, refusal_response
 from tarazu.api.head import head_of
 from tarazu.api.routing import ExactRoute
-from tarazu.domain.addresses import place_of
 from tarazu.domain.admin_tokens import AdminToken, Scope
-from tarazu.service.back_office import current_asker
+from tarazu.domain.keys import ADMIN_TOKEN, parse
 
 log = structlog.get_logger()
 
@@ -74,12 +73,13 @@ class AdminEndpoint:
         address = self._desk.forwarding.origin(request.scope).address
         if token == "":
             raise refused(AdminError.MISSING_TOKEN)
+        presented = None if token is None else parse(token, ADMIN_TOKEN)
         caller = None
-        if token is not None:
-            current_asker.set(place_of(address))
+        if token is not None and presented is not None:
+            self._desk.office.meet(token, address)
             now_ms = self._desk.now_ms()
-            caller = await self._desk.office.look(lambda connection: admin_caller(token, connection, now_ms))
-        if caller is None:
+            caller = await self._desk.office.look(lambda connection: admin_caller(presented, connection, now_ms))
+        if token is None or caller is None:
             log.warning("token_refused", reason="no good token", address=address)
             raise refused(AdminError.INVALID_TOKEN)
         if not caller.allows(needed):
@@ -90,5 +90,5 @@ class AdminEndpoint:
                 address=address,
             )
             raise refused(AdminError.INSUFFICIENT_SCOPE, f"This needs the scope {needed}.", ScopeDetails(needed))
-        current_asker.set(caller.id)
+        self._desk.office.let_in(token, caller.id)
         return caller

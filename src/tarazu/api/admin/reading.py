@@ -119,7 +119,9 @@ def _invalid(error: msgspec.ValidationError, noun: str) -> AdminRefusedError:
         return refused(AdminError.INVALID_REQUEST, message, MemberDetails(missing[1]))
     found = _AT_MEMBER.fullmatch(text)
     if found is None:
-        return refused(AdminError.INVALID_REQUEST, "The body must be a JSON object.", MemberDetails(None))
+        is_no_object = text.startswith("Expected `object`")
+        message = "The body must be a JSON object." if is_no_object else "The body has a number that is out of bounds."
+        return refused(AdminError.INVALID_REQUEST, message, MemberDetails(None))
     details = MemberDetails(found["member"])
     if found["fault"].startswith(_OF_VALUES):
         return refused(
