@@ -1,6 +1,6 @@
 """The HTTP application: its routes, and the answer to what no route takes."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -35,6 +35,7 @@ from tarazu.panel.app import holder_pages, operator_pages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
 from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH, PANEL_PATH
+from tarazu.service.crowds import Crowds
 from tarazu.service.link import Link
 from tarazu.service.own_connections import Peer
 from tarazu.service.running import Service, Setup
@@ -47,10 +48,10 @@ ENCODED = tuple(f"{path}/models/".encode() for path in (API_PATH, PANEL_PATH))
 """Before the ids of models, which alone may be percent-encoded."""
 
 
-def make_application(setup: Setup, link: Link | None = None, unserved: Collection[Peer] = ()) -> ASGIApp:
+def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | None = None) -> ASGIApp:
     """Make the application of one worker process.
 
-    `link` leads to its parent, `unserved` has the peers whose requests are not served.
+    `link` leads to its parent; `crowds` watches over its connections.
 
     Raises:
         BooksUnavailableError: the database cannot be used.
@@ -104,7 +105,8 @@ def make_application(setup: Setup, link: Link | None = None, unserved: Collectio
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    heads = Heads(ShortCut(EarlyAnswers(app), CHAT_PATH, chat), ENCODED)
+    heads = Heads(ShortCut(EarlyAnswers(app, crowds.see_off if crowds else _stay), CHAT_PATH, chat), ENCODED)
+    unserved = crowds.unserved if crowds else ()
     numbered = RequestIds(heads, setup.clock, is_https=base_url.startswith("https://"), unserved=unserved)
     service.on_drain = numbered.close_connections
     has_access_log = setup.configuration.logs.access
@@ -114,6 +116,10 @@ def make_application(setup: Setup, link: Link | None = None, unserved: Collectio
 async def _to_first_page(request: Request) -> Response:
     """Lead whoever leaves out the last slash on."""
     return RedirectResponse(request.scope["path"] + "/")
+
+
+def _stay(_peer: Peer) -> None:
+    """Let a connection be, where nobody watches over them."""
 
 
 def _no_route(_request: Request, error: Exception) -> Response:

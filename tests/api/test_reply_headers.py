@@ -192,8 +192,8 @@ def test_what_was_cut_off_is_not_served() -> None:
         sent.append(message)
 
     sent: list[Message] = []
-    numbered = RequestIds(unheard, system_clock, is_https=False, unserved={("192.0.2.1", 4711)})
-    scope = {"type": "http", "client": ("192.0.2.1", 4711), "path": "/docs"}
+    numbered = RequestIds(unheard, system_clock, is_https=False, unserved={("192.0.2.1", "4711")})
+    scope = {"type": "http", "client": ("192.0.2.1", "4711"), "path": "/docs"}
     asyncio.run(numbered(scope, receive, send))
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     assert sent[0]["status"] == 503

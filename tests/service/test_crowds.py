@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from tarazu.service.crowds import CALM_S, CROWDED_LOOK_S, LOOK_S, SERVED_S, Crowds, fair_bound
+from tarazu.service.crowds import CALM_S, CROWDED_LOOK_S, LEAVING_S, LOOK_S, SERVED_S, Crowds, fair_bound
 from tests.support.patience import PATIENCE_S
 
 COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), max_size=20)
@@ -53,6 +53,12 @@ def are_cut(clients: Sequence[socket.socket]) -> list[bool]:
     return [_is_cut(client) for client in clients]
 
 
+def peer_of(client: socket.socket) -> tuple[str, str]:
+    """Tell how the service names a client."""
+    host, port = client.getsockname()
+    return host, str(port)
+
+
 def _is_cut(client: socket.socket) -> bool:
     client.settimeout(0)
     try:
@@ -82,9 +88,9 @@ def test_those_that_were_cut_are_not_served() -> None:
         clients = port.connect("127.0.0.2", 5)
         begin_s = time.monotonic()
         assert crowds.look() == 3
-        cut = [client.getsockname() for client, is_cut in zip(clients, are_cut(clients), strict=True) if is_cut]
+        cut = [peer_of(client) for client, is_cut in zip(clients, are_cut(clients), strict=True) if is_cut]
         assert sorted(crowds.unserved) == sorted(cut)
-        assert clients[0].getsockname() not in crowds.unserved
+        assert peer_of(clients[0]) not in crowds.unserved
         crowds.unserved.forget(begin_s + SERVED_S - 1)
         assert sorted(crowds.unserved) == sorted(cut)
         crowds.unserved.forget(time.monotonic() + SERVED_S + 1)
@@ -99,10 +105,24 @@ def test_whoever_joins_a_flood_is_not_served(of_crowd: int, is_flood: bool) -> N
         port.connect("127.0.0.2", of_crowd)
         assert crowds.look() == of_crowd - 2
         [later], [other] = port.connect("127.0.0.2", 1), port.connect("127.0.0.3", 1)
-        assert (later.getsockname() in crowds.unserved) is is_flood
-        assert other.getsockname() not in crowds.unserved
+        assert (peer_of(later) in crowds.unserved) is is_flood
+        assert peer_of(other) not in crowds.unserved
         crowds.turn(0, time.monotonic())
-        assert later.getsockname() not in crowds.unserved
+        assert peer_of(later) not in crowds.unserved
+
+
+def test_whoever_was_told_to_go_and_stays_is_cut_off() -> None:
+    """After a while in which an answer can be read; others stay, and so does who comes from there later."""
+    with listening() as port:
+        crowds = port.crowds(of_address=100)
+        [leaving], others = port.connect("127.0.0.2", 1), port.connect("127.0.0.2", 3)
+        begin_s = time.monotonic()
+        crowds.see_off(peer_of(leaving))
+        crowds.turn(1, begin_s + LEAVING_S / 2)
+        assert not _is_cut(leaving)
+        crowds.turn(1, time.monotonic() + LEAVING_S)
+        assert _is_cut(leaving)
+        assert not any(are_cut(others))
 
 
 def test_the_watch_goes_on_after_an_error() -> None:

@@ -3,11 +3,17 @@
 import os
 import socket
 from contextlib import ExitStack, closing, suppress
+from typing import Any
 
 import pytest
 
 from tarazu.service.own_connections import OwnConnections, cut
 from tests.support.processes import no_file_left
+
+
+def named(name: tuple[Any, ...]) -> tuple[str, str]:
+    """Write the name of a socket as a peer's is."""
+    return name[0], str(name[1])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -24,8 +30,8 @@ def test_the_connections_at_a_port_are_found(host: str) -> None:
         accepted = [stack.enter_context(listener.accept()[0]) for _ in range(3)]
         stack.enter_context(socket.create_connection((host, other.getsockname()[1])))
         found = dict(own.list())
-        assert found == {each.getpeername()[:2]: each.fileno() for each in accepted}
-        assert sorted(found) == sorted(client.getsockname()[:2] for client in clients)
+        assert found == {named(each.getpeername()): each.fileno() for each in accepted}
+        assert sorted(found) == sorted(named(client.getsockname()) for client in clients)
         assert own.in_use() >= before + len(clients)
 
 
@@ -36,7 +42,7 @@ def test_an_ipv4_caller_at_a_port_for_both_is_found() -> None:
         port = listener.getsockname()[1]
         client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
         accepted = stack.enter_context(listener.accept()[0])
-        peer = ("::ffff:127.0.0.1", client.getsockname()[1])
+        peer = ("::ffff:127.0.0.1", str(client.getsockname()[1]))
         own = stack.enter_context(closing(OwnConnections(port)))
         assert dict(own.list()) == {peer: accepted.fileno()}
 
@@ -52,7 +58,7 @@ def test_they_are_listed_where_no_file_can_be_opened_any_more() -> None:
             with pytest.raises(OSError, match="Too many open files"):
                 os.open(os.devnull, os.O_RDONLY)
             assert own.in_use() >= 2
-            assert dict(own.list()) == {client.getsockname(): accepted.fileno()}
+            assert dict(own.list()) == {named(client.getsockname()): accepted.fileno()}
 
 
 def test_a_connection_is_cut_off_with_what_waits_to_be_sent() -> None:
@@ -63,7 +69,7 @@ def test_a_connection_is_cut_off_with_what_waits_to_be_sent() -> None:
         accepted = stack.enter_context(listener.accept()[0])
         accepted.settimeout(0)
         assert _sent_until_full(accepted) > 0
-        assert cut(accepted.fileno(), client.getsockname())
+        assert cut(accepted.fileno(), named(client.getsockname()))
         accepted.close()
         with pytest.raises(ConnectionResetError):
             _read_to_the_end(client)
@@ -88,8 +94,8 @@ def test_what_is_another_now_is_not_cut() -> None:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         client = stack.enter_context(socket.create_connection(listener.getsockname()))
         accepted = stack.enter_context(listener.accept()[0])
-        assert not cut(accepted.fileno(), ("127.0.0.1", 1))
-        assert not cut(0, client.getsockname())
-        assert not cut(99_999, client.getsockname())
+        assert not cut(accepted.fileno(), ("127.0.0.1", "1"))
+        assert not cut(0, named(client.getsockname()))
+        assert not cut(99_999, named(client.getsockname()))
         client.send(b"still here")
         assert accepted.recv(99) == b"still here"

@@ -1,7 +1,7 @@
 """The head of a request: held to its bounds before any parser sees it, and taken apart once. Row 0 of the checks."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tarazu.api.envelope import error_body, send_json
 from tarazu.domain.errors import Error, Refusal
+from tarazu.service.own_connections import Peer
 
 HEAD_BYTES_MAX = 32 * 1024
 """Of the request line and all headers, with what separates them."""
@@ -79,11 +80,13 @@ class Heads:
 class EarlyAnswers:
     """An ASGI application that closes the connection behind an answer which is given before the body has ended.
 
-    What is still to come of the body is nothing that anybody waits for, however long it may take.
+    What is still to come of the body is nothing that anybody waits for, however long it may take. `see_off` is told of
+    the peer then.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, see_off: Callable[[Peer], None]) -> None:
         self._app = app
+        self._see_off = see_off
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -108,6 +111,8 @@ class EarlyAnswers:
             await send(message)
 
         await self._app(scope, receive_on, send_on)
+        if not has_ended:
+            self._see_off(tuple(scope["client"]))
 
 
 def head_of(scope: Scope) -> Head:

@@ -22,6 +22,8 @@ CROWDED_LOOK_S = 0.05
 """After a look that has found a crowd."""
 SERVED_S = 10.0
 """By then what a connection has sent before it was cut off has been served, or passed over."""
+LEAVING_S = 5.0
+"""So long a client has to read an answer that came before its request had ended."""
 CALM_S = 5.0
 """Where a look has found no crowd, the next one may wait so long, unless many more have come."""
 CALM_SHARE = 0.25
@@ -79,6 +81,8 @@ class Crowds:
         self._of_address = min(of_address, self._room)
         self._trusted = tuple(ip_network(network, strict=False) for network in trusted)
         self.unserved = Unserved()
+        self._leaving: dict[Peer, float] = {}
+        """Those who have been told that their connection closes, and by when they must have gone."""
         self._seen: dict[Peer, int] = {}
         """The connections, each with the look that has seen it first."""
         self._looks = 0
@@ -94,6 +98,13 @@ class Crowds:
         """Watch, in a thread of its own, for as long as the process lives; where the system shows its open files."""
         if self._own is not None:
             threading.Thread(target=self._watch, name="crowds", daemon=True).start()
+
+    def see_off(self, peer: Peer) -> None:
+        """Have a connection cut off that was told to close, if it is still there a moment later.
+
+        Granian closes it when it has read the request to its end, which may never come.
+        """
+        self._leaving[peer] = time.monotonic() + LEAVING_S
 
     def look(self) -> int:
         """Cut off what is too many, and tell how many that were."""
@@ -122,6 +133,7 @@ class Crowds:
     def turn(self, in_use: int, now_s: float) -> float:
         """Look where so many connections are in use that there may be a crowd; tell when to ask again, in seconds."""
         self.unserved.forget(now_s)
+        self._cut_those_who_stay(now_s)
         if in_use < self._of_address:
             self.unserved.shut((), ())
             return LOOK_S
@@ -132,6 +144,17 @@ class Crowds:
         self._calm_until_s = now_s + CALM_S
         self._calm_below = in_use + int(self._of_address * CALM_SHARE)
         return LOOK_S
+
+    def _cut_those_who_stay(self, now_s: float) -> None:
+        overdue = [peer for peer, until_s in list(self._leaving.items()) if until_s <= now_s]
+        if not overdue:
+            return
+        assert self._own is not None
+        found = dict(self._own.list())
+        for peer in overdue:
+            del self._leaving[peer]
+            if peer in found:
+                cut(found[peer], peer)
 
     def _watch(self) -> None:
         assert self._own is not None

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-Peer = tuple[str, int]
-"""Address and port."""
+Peer = tuple[str, str]
+"""Address and port, as granian writes them into the scope of a request."""
 
 _STATUS = Path("/proc/self/status")
 _IN_USE_FILES = (Path("/proc/net/sockstat"), Path("/proc/net/sockstat6"))
@@ -38,7 +38,7 @@ class OwnConnections:
     """Those of this process at one port. What it reads stays open, for the time when no file can be opened any more."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self._port = str(port)
         self._status = os.open(_STATUS, os.O_RDONLY)
         # The second is there where there is IPv6.
         self._in_use = [os.open(file, os.O_RDONLY) for file in _IN_USE_FILES if file.exists()]
@@ -89,8 +89,8 @@ def _name(call: "ctypes._NamedFuncPointer", number: int) -> Peer | None:
         return None
     family, port = struct.unpack_from("=H", name)[0], struct.unpack_from("!H", name, 2)[0]
     if family == socket.AF_INET:
-        return _address(socket.AF_INET, name.raw[4:8]), port
-    return (_address(socket.AF_INET6, name.raw[8:24]), port) if family == socket.AF_INET6 else None
+        return _address(socket.AF_INET, name.raw[4:8]), str(port)
+    return (_address(socket.AF_INET6, name.raw[8:24]), str(port)) if family == socket.AF_INET6 else None
 
 
 @lru_cache(maxsize=1_024)

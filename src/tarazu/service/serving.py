@@ -288,7 +288,7 @@ def _load(connections: int, connection: "Connection[Any, Any]") -> Any:
         trusted=server.trusted_proxies,
     )
     crowds.start()
-    application = import_module(APPLICATION_MODULE).make_application(setup, link, crowds.unserved)
+    application = import_module(APPLICATION_MODULE).make_application(setup, link, crowds)
     _collect_seldom()
     return application
 
