@@ -262,6 +262,8 @@ FIGURES = {
         f"| a password that was given again | {CONFIRMED_MS // MINUTE_MS} minutes in its session |",
         f"is no trusted proxy | {listening.CONNECTIONS_MAX:,}; `connections_per_address` |",
         f"the newest are cut off within {crowds.LOOK_S:g} s |",
+        f"was answered before its end | {crowds.LEAVING_S:g} s |",
+        f"a body or a form may come | {body.PIECES_MAX:,}, and one more for each {body.BYTES_OF_PIECE_LEAST} bytes |",
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
         f"callers, backends, and {listening.OPEN_FILES_KEPT} for the rest |",
         f"at the start of `tarazu serve` | {books.AWAY_S} s, tried every {books.AWAY_PAUSE_S:g} s |",
