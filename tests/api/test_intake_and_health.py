@@ -98,6 +98,7 @@ def test_life_and_readiness_need_no_key_and_tell_nothing(service: RunningService
 def test_it_is_not_ready_while_the_books_take_no_write(service: RunningService) -> None:
     """The process lives on meanwhile, and it is ready again as soon as they do."""
     with books_out_of_reach(service):
+        wait_until(lambda: service.get("/readyz").status == 503)  # what was found a moment before is told for a while
         answers = at_once([partial(service.get, "/readyz")] * ASKERS)
         assert {answer.status for answer in answers} == {503}
         [problem] = answers[0].json["problems"]

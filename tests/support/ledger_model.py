@@ -70,11 +70,13 @@ class LedgerModel(Tables):
             self.turn_page(account, now_ms)
         self._end_key(id_, state)
         if is_callers_doing:
-            free = account.free_in_hour if account.free_hour == now_ms // HOUR_MS else 0
+            hour = now_ms // HOUR_MS
+            is_behind = account.free_hour == hour + 1  # then it goes on with what a clock that is ahead has begun
+            free = account.free_in_hour if is_behind or account.free_hour == hour else 0
             if free >= self.free_per_hour:
                 state = "charged"
             else:
-                account.free_hour, account.free_in_hour = now_ms // HOUR_MS, free + 1
+                account.free_hour, account.free_in_hour = account.free_hour if is_behind else hour, free + 1
         request.state = state
         if state == "charged":
             self.add_usage(request, tokens)
