@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from tarazu.cli.acts import acts_noted
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.output import say, say_aside, unicode_text
 from tarazu.cli.pasted import without_secrets
@@ -30,26 +31,40 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; answer with its exit status. Every command begins and ends here.
 
-    What a person can put right is said in one line on standard error. Only a fault of ours leaves a traceback.
+    What a person can put right is said in one line on standard error, and what was done before it in a line each. Only
+    a fault of ours leaves a traceback.
     """
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-    except CommandError as error:
-        say_aside(f"tarazu: {without_secrets(str(error))}")
-        return error.exit_status
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader has gone
-        give_output_up()
-        return EXIT_BROKEN_PIPE
-    except OSError as error:
-        if not is_unwritable(error):
-            raise
-        give_output_up()
-        say_aside(f"tarazu: The output cannot be written: {error.strerror}.")
-        return CommandError.exit_status
+    with acts_noted() as acts:
+        try:
+            status = _run(arguments)
+            sys.stdout.flush()
+        except BaseException as error:
+            failed = _failed(error)
+            for act in acts:
+                say_aside(act)
+            if failed is None:
+                raise
+            return failed
     return status or 0
+
+
+def _failed(error: BaseException) -> int | None:
+    """Say why a command has failed, and answer with its exit status; None for a fault of ours."""
+    match error:
+        case CommandError():
+            say_aside(f"tarazu: {without_secrets(str(error))}")
+            return error.exit_status
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED
+        case BrokenPipeError():  # the reader has gone
+            give_output_up()
+            return EXIT_BROKEN_PIPE
+        case OSError() if is_unwritable(error):
+            give_output_up()
+            say_aside(f"tarazu: The output cannot be written: {error.strerror}.")
+            return CommandError.exit_status
+        case _:
+            return None
 
 
 def app_for(first: str | None) -> "App":

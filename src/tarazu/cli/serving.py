@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tarazu.cli.acts import done
 from tarazu.cli.errors import CommandError
 from tarazu.cli.options import ConfigPath, duration_option
 from tarazu.cli.output import say, say_aside
@@ -35,7 +36,9 @@ def reload(*, config: ConfigPath = None) -> None:
 
     for service in _running(config):
         with closing(service):
-            say(f"The configuration is reloaded: {_ask(service, Ask(act='reload'))}.")
+            reloaded = f"The configuration is reloaded: {_ask(service, Ask(act='reload'))}."
+            done(reloaded)
+            say(reloaded)
 
 
 def drain(
@@ -60,7 +63,9 @@ def drain(
 
     services = _running(config)
     for service in services:
-        say(f"The service is draining: {_ask(service, Ask(act='drain', for_s=for_s))}.")
+        draining = f"The service is draining: {_ask(service, Ask(act='drain', for_s=for_s))}."
+        done(draining)
+        say(draining)
     for service in services:
         with closing(service):
             service.await_end()
