@@ -129,11 +129,14 @@ def restore(
     if not yes and not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask whether the books are to be replaced.", "Say so with --yes.")
     with _sqlite_books(config) as engine:
+        from tarazu.store.books_path import looked_at, require_makeable
         from tarazu.store.copies import folder_beside
         from tarazu.store.restore import prepare, put_in_place
         from tarazu.store.sqlite import books_file
 
         books = books_file(engine)
+        if looked_at(books) is None:
+            require_makeable(books)
         with folder_beside(books) as folder:
             with progress() as tell:
                 prepared = prepare(engine, file, folder, tell)
