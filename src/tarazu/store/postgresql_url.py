@@ -42,6 +42,7 @@ def postgresql_parameters(url: str) -> dict[str, str]:
         raise ValueError(f"its parts cannot be told apart; {PERCENT_ADVICE}")
     if not all(_is_port(port) for port in texts.get("port", "").split(",")):
         raise ValueError(f"the host or port of the database is malformed; {PERCENT_ADVICE}")
+    _pair_hosts(texts)
     for name, choices in CHOICES.items():
         if name in texts and texts[name] not in choices:
             raise ValueError(f"expected one of {', '.join(choices)} for {name}")
@@ -58,6 +59,24 @@ def sqlalchemy_url(parameters: Mapping[str, str]) -> URL:
         database=parameters.get("dbname"),
         query=others,
     )
+
+
+def _pair_hosts(texts: dict[str, str]) -> None:
+    """Give each of several hosts its port: libpq takes one for all, SQLAlchemy does not.
+
+    Raises:
+        ValueError: there is another number of ports, or of addresses, than of hosts.
+    """
+    hosts, addresses, ports = (texts[name].split(",") if name in texts else [] for name in ("host", "hostaddr", "port"))
+    if hosts and addresses and len(hosts) != len(addresses):
+        raise ValueError("expected as many addresses in hostaddr as there are hosts")
+    count = len(addresses or hosts) or 1
+    if len(ports) > 1 and len(ports) != count:
+        raise ValueError("expected one port, or as many as there are hosts")
+    if len(ports) == 1 and count > 1:
+        texts["port"] = ",".join(ports * count)
+    if len(ports) > 0 and count > 1 and not hosts:
+        texts["host"] = texts["hostaddr"]  # SQLAlchemy counts by their names
 
 
 def _is_port(text: str) -> bool:
