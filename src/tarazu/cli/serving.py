@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - what finds them is loaded only by the commands that tell them something
 
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,8 @@ from tarazu.cli.program import command_line
 if TYPE_CHECKING:
     from tarazu.service.control import Ask, RunningService
 
+SHOWN_MAX = 20
+"""Services that are named where none was found."""
 DRAIN_S = 10
 """Longer than load balancers take to see that an instance is not ready."""
 
@@ -74,15 +77,32 @@ def drain(
 
 def _running(config: Path | None) -> "list[RunningService]":
     from tarazu.service.configuration import configuration_path
+    from tarazu.service.configuration.loading import CONFIGURATION_FILE
     from tarazu.service.control import running_services
 
-    services = list(running_services(configuration_path(config)))
+    path = configuration_path(config)
+    services = list(running_services(path))
+    if path is None:  # the file may have been moved away since
+        services += running_services(CONFIGURATION_FILE)
     if not services:
         raise CommandError(
             "No service that runs by this configuration was found on this machine.",
-            f"Start one with: {command_line('serve', config)}",
+            "\n".join([*_others(), f"Start one with: {command_line('serve', config)}"]),
         )
     return services
+
+
+def _others() -> list[str]:
+    """Tell of the services that do run, a line each, up to SHOWN_MAX."""
+    from tarazu.service.control import all_running_services
+
+    lines = []
+    for service in islice(all_running_services(), SHOWN_MAX):
+        with closing(service):
+            path = service.configuration()
+        by = path or ("the built-in demo catalogue" if path == "" else "a configuration that it does not tell")
+        lines.append(f"There is one, process {service.process_id}, by {by}")
+    return lines
 
 
 def _ask(service: "RunningService", ask: "Ask") -> str:
