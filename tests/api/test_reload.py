@@ -224,6 +224,33 @@ def test_what_needs_a_restart_is_said(service: RunningService, backend: Scripted
     assert prices(service, customer) == {7}
 
 
+def test_what_waits_for_a_restart_is_what_differs_from_the_start(service: RunningService) -> None:
+    """By the names of its settings, at each reload, for as long as it does; not what differs from the last reload."""
+    text = service.config.read_text()
+    moved = re.sub(r"(?m)^port = .*$", "port = 1", text)
+    narrowed = moved.replace("port = 1", "port = 1\nmax_in_flight = 7")
+    other = f'[operators]\nsecond_factor = "required"\n[logs]\nlevel = "error"\n{text}'
+    one = "server.port is not as at the start, and waits for a restart"
+    two = "server.port and server.max_in_flight are not as at the start, and wait for a restart"
+    three = "operators.second_factor and logs.level are not as at the start, and wait for a restart"
+    told = list[str]()
+    for changed, reason in (
+        (moved, one),
+        (moved, one),
+        (narrowed, two),
+        (moved, one),
+        (text, None),
+        (text, None),
+        (other, three),
+    ):
+        service.config.write_text(changed)
+        ran = service.run("reload")
+        notes = [line for line in ran.stderr.splitlines() if "restart" in line]
+        assert (ran.returncode, notes) == (0, [] if reason is None else [f"tarazu: {reason}"])
+        told += () if reason is None else (reason,)
+        assert [event["reason"] for event in events(service, "restart_needed")] == told
+
+
 def test_a_reload_that_leaves_accounts_without_their_plan_says_so(
     service: RunningService, backend: ScriptedBackend
 ) -> None:
