@@ -86,7 +86,7 @@ def test_errors_and_results_go_to_their_own_streams(folder: Path, sqlite_store: 
     sqlite_store.new_books(folder)
     ran = run_process("account", "show", "acc_x", folder=folder)
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "tarazu: There is no account 'acc_x'. List them with: tarazu account list\n"
+    assert ran.err == f"tarazu: There is no account 'acc_x'. List them with: {COMMAND} account list\n"
 
 
 def test_python_runs_the_commands_as_a_module(folder: Path) -> None:

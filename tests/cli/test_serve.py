@@ -238,7 +238,7 @@ def test_books_that_cannot_be_used_are_told_before_the_start(tarazu: Commands, s
     ran = tarazu("serve")
     assert (ran.status, ran.out) == (1, "")
     place = folder / "missing" / "tarazu.db"
-    assert ran.err.startswith(f"tarazu: The books cannot be made at {place}: No such file or directory.\n")
+    assert ran.err.startswith(f"tarazu: The books cannot be made at {place}: there is no folder {place.parent}.\n")
     assert served.settings is None
 
 

@@ -11,6 +11,7 @@ from tarazu.cli.acts import acts_noted
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.output import say, say_aside, unicode_text
 from tarazu.cli.pasted import without_secrets
+from tarazu.cli.program import as_typed, name_configuration
 from tarazu.cli.streams import give_output_up, is_unwritable, prepare_streams
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     What a person can put right is said in one line on standard error, and what was done before it in a line each. Only
     a fault of ours leaves a traceback.
     """
+    name_configuration(None)
     with acts_noted() as acts:
         try:
             status = _run(arguments)
@@ -52,7 +54,7 @@ def _failed(error: BaseException) -> int | None:
     """Say why a command has failed, and answer with its exit status; None for a fault of ours."""
     match error:
         case CommandError():
-            say_aside(f"tarazu: {without_secrets(str(error))}")
+            say_aside(f"tarazu: {without_secrets(as_typed(str(error)))}")
             return error.exit_status
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED

@@ -14,7 +14,7 @@ from tarazu.cli.desk import books_errors, open_provisioning, read_configuration
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.options import ConfigPath, checked_setting, number_option
 from tarazu.cli.output import say, say_aside, shown_once
-from tarazu.cli.program import command_line
+from tarazu.cli.program import as_typed, command_line
 
 if TYPE_CHECKING:
     from tarazu.service.configuration import Configuration, ServerSettings
@@ -67,7 +67,7 @@ def serve(
         try:
             _greet(configuration, serving, config)
         except CommandError as error:  # the service runs in spite of it
-            say_aside(f"tarazu: {error}")
+            say_aside(f"tarazu: {as_typed(str(error))}")
         except OSError:
             pass  # nobody reads it
 

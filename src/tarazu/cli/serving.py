@@ -11,7 +11,7 @@ from tarazu.cli.acts import done
 from tarazu.cli.errors import CommandError
 from tarazu.cli.options import ConfigPath, duration_option
 from tarazu.cli.output import say, say_aside
-from tarazu.cli.program import command_line
+from tarazu.cli.program import as_typed, command_line, name_configuration
 
 if TYPE_CHECKING:
     from tarazu.service.control import Ask, RunningService
@@ -80,6 +80,7 @@ def _running(config: Path | None) -> "list[RunningService]":
     from tarazu.service.configuration.loading import CONFIGURATION_FILE
     from tarazu.service.control import running_services
 
+    name_configuration(config)
     path = configuration_path(config)
     services = list(running_services(path))
     if path is None:  # the file may have been moved away since
@@ -111,7 +112,7 @@ def _ask(service: "RunningService", ask: "Ask") -> str:
     except OSError:
         raise CommandError("The service has ended before it answered; its log says why.") from None
     for note in told.notes:
-        say_aside(f"tarazu: {note}")
+        say_aside(f"tarazu: {as_typed(note)}")
     if told.problems:
         raise CommandError("\n".join(told.problems))
     return told.done
