@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tarazu.service.configuration.addresses import database_fault
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine
-from tarazu.store.postgresql_url import postgresql_parameters, sqlalchemy_url
+from tarazu.store.postgresql_url import CHOICES, postgresql_parameters, sqlalchemy_url
 
 SECRET = "hunter2hunter2"
 
@@ -81,6 +81,16 @@ def test_what_it_does_not_take_is_told(url: str, reason: str) -> None:
         open_engine(url)
     for told in (fault, str(refused.value)):
         assert SECRET not in told
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_parameter_of_a_few_words_takes_no_other(name: str) -> None:
+    """Each that libpq takes is taken, and the others are told; libpq itself would say so when it connects."""
+    for word in CHOICES[name]:
+        assert postgresql_parameters(f"postgresql://u@h/d?{name}={word}")[name] == word
+    for word in ("nonsense", "1", f"{CHOICES[name][0]}x", CHOICES[name][0].upper()):
+        fault = database_fault(f"postgresql://u@h/d?{name}={word}")
+        assert fault == f"expected one of {', '.join(CHOICES[name])} for {name}"
 
 
 PIECES = st.sampled_from(

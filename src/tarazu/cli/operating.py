@@ -39,8 +39,9 @@ _DIFFERENCE_COLUMNS = (
 def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """Check the configuration.
 
-    It lists what is sold, or everything that is wrong. The exit status is 1 when
-    there is a problem; a warning leaves it 0.
+    It lists what is sold, or everything that is wrong. It looks at the books as
+    they are, and warns of what would keep a service from them. The exit status is
+    1 when there is a problem; a warning leaves it 0.
 
     For example:
 

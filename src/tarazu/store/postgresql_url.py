@@ -16,9 +16,14 @@ PORT_MAX = 65_535
 PERCENT_ADVICE = "in a user or a password each of @ : / ? # and % is written in percent form, as in %40 for @"
 CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "sslnegotiation": ("postgres", "direct"),
+    "sslcertmode": ("disable", "allow", "require"),
+    "gssencmode": ("disable", "prefer", "require"),
+    "channel_binding": ("disable", "prefer", "require"),
+    "load_balance_hosts": ("disable", "random"),
     "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
 }
-"""What libpq takes for the parameters that are most often mistyped; it looks at them only when it connects."""
+"""What libpq takes for the parameters that have a few words for values; it looks at them only when it connects."""
 
 _VISIBLE = re.compile(r"postgresql://[!-~]*", re.ASCII)
 _DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)
