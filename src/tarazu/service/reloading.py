@@ -16,6 +16,7 @@ from tarazu.service.configuration.problems import listed
 from tarazu.service.configuration.schema import TIMEOUT_S_MAX
 from tarazu.service.pools import local_paths
 from tarazu.service.workers import Published, Workers
+from tarazu.store.availability import reason_of
 
 log = structlog.get_logger()
 
@@ -27,6 +28,14 @@ class Reloaded(Struct, frozen=True):
     models: int = 0
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> str:
+        """What is in force, for people."""
+        if self.problems:
+            return ""
+        models = f"{self.models:,} model{'' if self.models == 1 else 's'}"
+        return f"{models}, in force in {self.workers:,} worker{'' if self.workers == 1 else 's'}"
 
 
 class Reloader:
@@ -71,7 +80,7 @@ class Reloader:
             try:
                 return self._reload()
             except Exception as error:  # noqa: BLE001 - the service goes on as it is
-                log.error("reload_failed", reason=repr(error))  # noqa: TRY400 - a trace may quote values
+                log.error("reload_failed", reason=reason_of(error))  # noqa: TRY400 - a trace may quote values
                 return Reloaded(problems=("the reload failed; the log of the service says why",))
 
     def _reload(self) -> Reloaded:
