@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trustme
 
+from tarazu.service.reloading import Reloaded
 from tests.support.answers import assert_paid, look
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import ScriptedBackend
@@ -262,6 +263,15 @@ def test_a_reload_that_leaves_accounts_without_their_plan_says_so(
     assert "1 account is on the plan large, which is not in the configuration" in ran.stderr
     assert any("plan large" in event["advice"] for event in events(service, "configuration_advice"))
     assert_domain_error(service.chat(customer), 402, "upgrade_required")
+
+
+@pytest.mark.parametrize(
+    ("workers", "models", "told"),
+    [(1, 1, "1 model, in force in 1 worker"), (2, 1_000, "1,000 models, in force in 2 workers")],
+)
+def test_what_is_in_force_is_counted_as_people_do(workers: int, models: int, told: str) -> None:
+    """One of a thing is no more than that."""
+    assert Reloaded(workers=workers, models=models).done == told
 
 
 def test_a_local_model_is_loaded_before_it_is_sold(service: RunningService, backend: ScriptedBackend) -> None:

@@ -224,6 +224,24 @@ def test_a_value_that_is_taken_for_something_else_is_explained(
     assert words in ran.err
 
 
+@pytest.mark.parametrize("letter", ["z", "9", "ö"])
+def test_a_long_argument_is_not_repeated_whole(tarazu: Commands, letter: str) -> None:
+    """In the place of any other, whatever is wrong with it: the beginning shows which one it is."""
+    long = letter * 300
+    refused = 0
+    for path, arguments in WITH_BOOKS.items():
+        for place, argument in enumerate(arguments):
+            if argument.startswith("--") or path == ("db", "backup"):
+                continue
+            ran = tarazu(*path, *arguments[:place], long, *arguments[place + 1 :])
+            refused += ran.status != 0
+            assert letter * 65 not in ran.err, path
+        if not arguments:
+            assert letter * 65 not in tarazu(*path, long).err, path
+            assert letter * 65 not in tarazu(*path, f"--{long}").err, path
+    assert refused > 10
+
+
 @rows("decisions.added_by_this_project.17")
 def test_a_secret_that_is_pasted_is_not_repeated(tarazu: Commands) -> None:
     """Whole keys, tokens and links, wherever they are pasted; the message names the id of a key or a token."""

@@ -68,7 +68,12 @@ def test_what_libpq_takes_arrives(url: str, parameters: dict[str, str]) -> None:
         (f"postgresql://u:p@ss:{SECRET}@h:5/d", "%40 for @"),
         (f"postgresql://u:p@{SECRET}@h/d", "%40 for @"),
         (f"postgresql://u:5/{SECRET}@h/d", "%40 for @"),
-        (f"postgresql://u:{SECRET}%zz@h/d", "%40 for @"),
+        (f"postgresql://u:{SECRET}%zz@h/d", "a percent form in the URL of the database is malformed"),
+        (f"postgresql://u:{SECRET}%@h/d", "a percent form"),
+        (f"postgresql://u:{SECRET}%00@h/d", "a percent form"),
+        (f"postgresql://u{SECRET}%4@h/d", "a percent form"),
+        ("postgresql://h%/d", "a percent form"),
+        ("postgresql://h/d?sslmode=%x", "a percent form"),
         (f"postgresql://u:x/{SECRET}?{SECRET}=1@h/d", "%40 for @"),
     ],
 )

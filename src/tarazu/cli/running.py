@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 """What shells say of a program that SIGINT has ended."""
+REPEATED_CHARACTERS_MAX = 64
+"""Of an argument, in a message about it."""
 EXIT_BROKEN_PIPE = 141
 """What shells say of a program that SIGPIPE has ended."""
 
@@ -41,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
             status = _run(arguments)
             sys.stdout.flush()
         except BaseException as error:
-            failed = _failed(error)
+            failed = _failed(error, arguments)
             for act in acts:
                 say_aside(act)
             if failed is None:
@@ -50,11 +52,11 @@ def run(arguments: Sequence[str]) -> int:
     return status or 0
 
 
-def _failed(error: BaseException) -> int | None:
+def _failed(error: BaseException, arguments: Sequence[str]) -> int | None:
     """Say why a command has failed, and answer with its exit status; None for a fault of ours."""
     match error:
         case CommandError():
-            say_aside(f"tarazu: {without_secrets(as_typed(str(error)))}")
+            say_aside(f"tarazu: {_shortened(without_secrets(as_typed(str(error))), arguments)}")
             return error.exit_status
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
@@ -67,6 +69,15 @@ def _failed(error: BaseException) -> int | None:
             return CommandError.exit_status
         case _:
             return None
+
+
+def _shortened(text: str, arguments: Sequence[str]) -> str:
+    """Repeat of a long argument only the beginning; a path is repeated whole."""
+    for argument in sorted(arguments, key=len, reverse=True):
+        for value in (argument, argument.partition("=")[2]):
+            if len(value) > REPEATED_CHARACTERS_MAX and "/" not in value:
+                text = text.replace(value, f"{value[:REPEATED_CHARACTERS_MAX]}…")
+    return text
 
 
 def app_for(first: str | None) -> "App":

@@ -14,6 +14,8 @@ from sqlalchemy import URL
 
 PORT_MAX = 65_535
 PERCENT_ADVICE = "in a user or a password each of @ : / ? # and % is written in percent form, as in %40 for @"
+OF_PERCENT_FORMS = ("invalid percent-encoded token", "forbidden value %00 in percent-encoded value")
+"""How libpq begins what it says of them."""
 CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
     "sslnegotiation": ("postgres", "direct"),
@@ -90,6 +92,8 @@ def _is_port(text: str) -> bool:
 
 def _fault(of_libpq: str, url: str) -> str:
     """Say in our words what libpq says: its own may quote the whole URL."""
+    if of_libpq.startswith(OF_PERCENT_FORMS):
+        return f"a percent form in the URL of the database is malformed; {PERCENT_ADVICE}"
     unknown = _UNKNOWN.match(of_libpq)
     if unknown is None or "@" in url.partition("?")[2]:  # what follows an early ? may be a piece of a password
         return f"the host or port of the database is malformed; {PERCENT_ADVICE}"
