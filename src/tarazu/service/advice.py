@@ -27,7 +27,7 @@ def advice(configuration: Configuration) -> tuple[str, ...]:
 
 
 def _of_books(database_url: str, catalogue: Catalogue) -> Iterator[str]:
-    """Look at the books as they are. Whoever serves by them would hear the same of them, and refuse."""
+    """Look at the books as they are. Whoever opens them would hear the same of them."""
     path = sqlite_path(database_url)
     try:
         if path is not None and looked_at(path) is None:
