@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands import run_process
 from tests.support.answers import look
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend
@@ -109,3 +110,19 @@ def test_a_service_that_has_ended_is_not_found(service: RunningService) -> None:
         assert (ran.returncode, ran.stdout) == (1, "")
         assert "No service that runs by this configuration was found on this machine." in ran.stderr
         assert "serve --config" in ran.stderr
+
+
+def test_a_service_is_reached_though_its_file_has_been_moved_away(service: RunningService) -> None:
+    """From its folder, by the name that the file had; from elsewhere the refusal says which services do run."""
+    elsewhere = service.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "tarazu.toml").touch()
+    ran = service.run("reload", config=elsewhere / "tarazu.toml")
+    assert ran.returncode == 1
+    assert f"There is one, process {service.process.pid}, by {service.config}" in ran.stderr
+    assert "Start one with" in ran.stderr.splitlines()[-1]
+    service.config.rename(elsewhere / "away.toml")
+    for arguments, told in ((("reload",), "cannot be read"), (("drain", "--for", "0s"), "The service has ended.")):
+        done = run_process(*arguments, folder=service.folder)
+        assert told in done.out + done.err
+    assert service.process.wait(PATIENCE_S) == 0

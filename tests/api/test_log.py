@@ -17,7 +17,8 @@ from tests.support.backend import ScriptedBackend, answers
 from tests.support.odd_keys import mistyped
 from tests.support.processes import workers
 from tests.support.rows import rows
-from tests.support.service import CATALOGUE, CHAT, MODELS, USAGE, Answer, Customer, RunningService, checked
+from tests.support.runs_first import runs_first
+from tests.support.service import CATALOGUE, CHAT, MODELS, USAGE, Answer, Customer, RunningService, checked, events
 from tests.support.stores import Store
 
 ACCESS = "[logs]\naccess = true\n"
@@ -251,3 +252,13 @@ def timed(service: RunningService, customer: Customer) -> float:
     begin_s = time.monotonic()
     assert service.get(f"{MODELS}/no/such", customer).status == 404
     return time.monotonic() - begin_s
+
+
+def test_more_workers_than_cores_are_told_in_our_words(tmp_path: Path, module_backend: ScriptedBackend) -> None:
+    """Once, with both numbers, and not by the server's library."""
+    environ = runs_first(tmp_path, "import os\nos.cpu_count = lambda: 1\n")
+    running = RunningService(tmp_path, module_backend.url, server="workers = 2", environ=environ)
+    with checked(running) as service:
+        (line,) = events(service, "more_workers_than_cores")
+        assert (line["workers"], line["cores"]) == (2, 1)
+        assert not events(service, "library_message")

@@ -1,6 +1,7 @@
 """What a service does on PostgreSQL alone. That it does there all that it does on SQLite, the other modules show."""
 
 import http.client
+import re
 from functools import partial
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_books_that_are_not_there_are_told_with_the_next_step(
     config.write_text(service.config.read_text().replace(service.configuration.database_url, empty))
     refused = service.run("serve", config=config)
     assert refused.returncode == 1
-    assert "Make them with: tarazu db upgrade" in refused.stderr
+    assert re.search(r"Make them with: .*tarazu db upgrade --config ", refused.stderr)
     assert service.run("db", "upgrade", config=config).returncode == 0
     assert service.run("account", "list", config=config).returncode == 0
     with psycopg.connect(empty, autocommit=True) as connection:

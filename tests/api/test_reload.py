@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trustme
 
+from tarazu.service.reloading import Reloaded
 from tests.support.answers import assert_paid, look
 from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import ScriptedBackend
@@ -224,6 +225,33 @@ def test_what_needs_a_restart_is_said(service: RunningService, backend: Scripted
     assert prices(service, customer) == {7}
 
 
+def test_what_waits_for_a_restart_is_what_differs_from_the_start(service: RunningService) -> None:
+    """By the names of its settings, at each reload, for as long as it does; not what differs from the last reload."""
+    text = service.config.read_text()
+    moved = re.sub(r"(?m)^port = .*$", "port = 1", text)
+    narrowed = moved.replace("port = 1", "port = 1\nmax_in_flight = 7")
+    other = f'[operators]\nsecond_factor = "required"\n[logs]\nlevel = "error"\n{text}'
+    one = "server.port is not as at the start, and waits for a restart"
+    two = "server.port and server.max_in_flight are not as at the start, and wait for a restart"
+    three = "operators.second_factor and logs.level are not as at the start, and wait for a restart"
+    told = list[str]()
+    for changed, reason in (
+        (moved, one),
+        (moved, one),
+        (narrowed, two),
+        (moved, one),
+        (text, None),
+        (text, None),
+        (other, three),
+    ):
+        service.config.write_text(changed)
+        ran = service.run("reload")
+        notes = [line for line in ran.stderr.splitlines() if "restart" in line]
+        assert (ran.returncode, notes) == (0, [] if reason is None else [f"tarazu: {reason}"])
+        told += () if reason is None else (reason,)
+        assert [event["reason"] for event in events(service, "restart_needed")] == told
+
+
 def test_a_reload_that_leaves_accounts_without_their_plan_says_so(
     service: RunningService, backend: ScriptedBackend
 ) -> None:
@@ -235,6 +263,15 @@ def test_a_reload_that_leaves_accounts_without_their_plan_says_so(
     assert "1 account is on the plan large, which is not in the configuration" in ran.stderr
     assert any("plan large" in event["advice"] for event in events(service, "configuration_advice"))
     assert_domain_error(service.chat(customer), 402, "upgrade_required")
+
+
+@pytest.mark.parametrize(
+    ("workers", "models", "told"),
+    [(1, 1, "1 model, in force in 1 worker"), (2, 1_000, "1,000 models, in force in 2 workers")],
+)
+def test_what_is_in_force_is_counted_as_people_do(workers: int, models: int, told: str) -> None:
+    """One of a thing is no more than that."""
+    assert Reloaded(workers=workers, models=models).done == told
 
 
 def test_a_local_model_is_loaded_before_it_is_sold(service: RunningService, backend: ScriptedBackend) -> None:

@@ -1,11 +1,12 @@
 """Commands and the books: which make them, and what the others say of books that are not there, or not theirs."""
 
+import ctypes
 import os
 import shlex
 import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pysqlite3.dbapi2
@@ -21,6 +22,8 @@ from tests.support.backups import change, dump_of
 from tests.support.missing import cannot_try
 from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
+
+NOBODY = 65_534
 
 
 @pytest.fixture
@@ -47,6 +50,111 @@ def _refusals(tarazu: Commands, *, of_another_release: bool = False) -> Iterator
         assert (ran.status, ran.out) == (1, ""), path
         problem, place = ran.err.splitlines()
         yield problem, place
+
+
+SHUT = "shut/tarazu.db"
+LONG_NAME = "a" * 300
+UNUSABLE = {
+    SHUT: "Permission denied",
+    LONG_NAME: "File name too long",
+    "loop": "Too many levels of symbolic links",
+    "file/tarazu.db": "Not a directory",
+    "folder": "it is a folder",
+    "pipe": "it is no regular file",
+    "/dev/null": "it is no regular file",
+}
+
+
+@pytest.fixture
+def unusable(tarazu: Commands, folder: Path) -> Commands:
+    """Make the places of UNUSABLE."""
+    (folder / "loop").symlink_to("loop")
+    (folder / "file").touch()
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "shut").mkdir(0)
+    folder.chmod(0o755)
+    return tarazu
+
+
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Have the system ask what nobody may do with files, in this thread, where it is root's and may do all."""
+    if os.geteuid():
+        yield
+        return
+    see_files_as = ctypes.CDLL(None).setfsuid
+    see_files_as(NOBODY)
+    try:
+        yield
+    finally:
+        see_files_as(0)
+
+
+@pytest.mark.parametrize("place", UNUSABLE)
+def test_a_place_where_no_books_can_be_is_one_line(
+    unusable: Commands, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """For each command that opens or makes books, with the place and the system's reason; the check warns of it."""
+    tarazu = unusable
+    making = {("serve",): (), ("db", "upgrade"): (), ("db", "restore"): ("tarazu.toml", "--yes")}
+    assert making.keys() == MAKING
+
+    def try_all(place: str) -> None:
+        monkeypatch.setenv("TARAZU_DATABASE_URL", f"sqlite:///{place}")
+        expected = f"The books at {Path(place).absolute()} cannot be opened: {UNUSABLE[place]}."
+        for path, arguments in {**WITH_BOOKS, **making}.items():
+            ran = tarazu(*path, *arguments)
+            assert (ran.status, ran.err.splitlines()[0]) == (1, f"tarazu: {expected}"), path
+        assert tarazu.json("check")["warnings"] == [expected]
+        checked = tarazu("check")
+        assert (checked.status, checked.err) == (0, "")
+        assert checked.out.endswith(f"\nWarning: {expected}\n")
+
+    if place != SHUT:
+        try_all(place)
+        return
+    try_all("folder")  # loads what nobody may not read
+    with _as_nobody():
+        try_all(place)
+
+
+def test_a_folder_that_is_missing_is_named(tarazu: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command makes it: the advice would fail else."""
+    monkeypatch.setenv("TARAZU_DATABASE_URL", "sqlite:///no/such%20place/tarazu.db")
+    place = folder / "no" / "such place"
+    for problem, _ in _refusals(tarazu):
+        assert problem == (
+            f"tarazu: There are no books at {place}/tarazu.db, nor a folder {place}. "
+            "Make the folder first. Make them with: tarazu db upgrade"
+        )
+    expected = f"The books cannot be made at {place}/tarazu.db: there is no folder {place}."
+    for command in (("serve",), ("db", "upgrade"), ("db", "restore", "tarazu.db", "--yes")):
+        assert tarazu(*command).err.splitlines()[0] == f"tarazu: {expected}"
+    assert tarazu.json("check")["warnings"] == [expected]
+    place.mkdir(parents=True)
+    assert tarazu.json("check")["warnings"] == []
+
+
+@pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + b"x" * 4_080])
+def test_what_is_no_database_is_told_by_the_check_too(tarazu: Commands, folder: Path, content: bytes) -> None:
+    """In the words of the service that would not start on it."""
+    for file in folder.glob("tarazu.db*"):
+        file.unlink()
+    (folder / "tarazu.db").write_bytes(content)
+    (folder / "tarazu.db").chmod(0o600)
+    problem = tarazu("serve").err.splitlines()[0].removeprefix("tarazu: ")
+    assert problem.startswith("The database failed: ")
+    assert tarazu.json("check")["warnings"] == [problem]
+
+
+def test_a_url_with_a_nul_is_refused(tarazu: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file has such a name; the URL's own rule says so, in every command."""
+    monkeypatch.setenv("TARAZU_DATABASE_URL", "sqlite:///a%00b")
+    for path, arguments in {**WITH_BOOKS, ("check",): (), ("serve",): ()}.items():
+        ran = tarazu(*path, *arguments)
+        assert ran.status == 1, path
+        assert ran.err.startswith('tarazu: TARAZU_DATABASE_URL: expected "sqlite:///PATH"'), path
 
 
 @rows("decisions.added_by_this_project.14")

@@ -122,7 +122,7 @@ def test_a_configuration_that_is_not_there_is_told(tarazu: Commands, command: tu
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == (
         "tarazu: nowhere.toml: cannot be read (No such file or directory), check the path\n"
-        "Put it right, and check it with: tarazu check\n"
+        "Put it right, and check it with: tarazu check --config nowhere.toml\n"
     )
 
 

@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg import pq
 from sqlalchemy import make_url
 
 from tests.cli.commands import Commands
@@ -41,9 +43,52 @@ def test_another_encoding_is_refused(
     for command in (("db", "upgrade"), ("account", "list"), ("serve",)):
         ran = tarazu(*command)
         assert (ran.status, ran.out) == (1, "")
+        assert told_by_check(tarazu) == ran.err.splitlines()[0].removeprefix("tarazu: ")
         assert ran.err.startswith(f"tarazu: The database's encoding is {encoding}, which cannot hold every text.")
         assert "ENCODING 'UTF8'" in ran.err
     server.execute(f"DROP DATABASE {name}".encode())
+
+
+def told_by_check(tarazu: Commands) -> str:
+    """Run `check`, which passes; answer with its one warning."""
+    document = tarazu.json("check")
+    (warning,) = document["warnings"]
+    assert document["ok"]
+    return str(warning)
+
+
+def test_the_check_tells_what_a_service_would_refuse(
+    tarazu: Commands, monkeypatch: pytest.MonkeyPatch, server: psycopg.Connection, postgresql_store: PostgresqlStore
+) -> None:
+    """A database that is not there or has no books, and a server that is away: a warning, in the service's words."""
+    monkeypatch.setattr("tarazu.service.books.AWAY_S", 0)
+    for url in (
+        _url(server, database="none_such"),
+        _url(server),
+        "postgresql://u@%2Fnowhere/d",
+        postgresql_store.new_database(f"odd_{next(_numbers)}"),
+    ):
+        monkeypatch.setenv("TARAZU_DATABASE_URL", url)
+        refused = tarazu("serve")
+        assert refused.status == 1
+        assert told_by_check(tarazu) == refused.err.splitlines()[0].removeprefix("tarazu: ")
+
+
+def test_whatever_a_parameter_is_the_check_tells_what_a_command_would(
+    tarazu: Commands, monkeypatch: pytest.MonkeyPatch, postgresql_store: PostgresqlStore, tmp_path: Path
+) -> None:
+    """Each that libpq knows, with a value that is none: a command works and nothing is told, or both refuse it."""
+    url = postgresql_store.new_books(tmp_path)
+    refusals = 0
+    for option in pq.Conninfo.get_defaults():
+        name = option.keyword.decode()
+        if name in {"host", "user", "password", "dbname"}:
+            continue
+        monkeypatch.setenv("TARAZU_DATABASE_URL", f"{url}{'&' if '?' in url else '?'}{name}=nonsense")
+        ran, checked = tarazu("account", "list"), tarazu("check")
+        refusals += ran.status
+        assert ran.status == (checked.status or "Warning: " in checked.out), name
+    assert refusals > 9
 
 
 def test_the_environments_encoding_changes_nothing(

@@ -86,7 +86,7 @@ def test_errors_and_results_go_to_their_own_streams(folder: Path, sqlite_store: 
     sqlite_store.new_books(folder)
     ran = run_process("account", "show", "acc_x", folder=folder)
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "tarazu: There is no account 'acc_x'. List them with: tarazu account list\n"
+    assert ran.err == f"tarazu: There is no account 'acc_x'. List them with: {COMMAND} account list\n"
 
 
 def test_python_runs_the_commands_as_a_module(folder: Path) -> None:
@@ -222,6 +222,24 @@ def test_a_value_that_is_taken_for_something_else_is_explained(
     ran = tarazu(*arguments)
     assert ran.status == 2
     assert words in ran.err
+
+
+@pytest.mark.parametrize("letter", ["z", "9", "ö"])
+def test_a_long_argument_is_not_repeated_whole(tarazu: Commands, letter: str) -> None:
+    """In the place of any other, whatever is wrong with it: the beginning shows which one it is."""
+    long = letter * 300
+    refused = 0
+    for path, arguments in WITH_BOOKS.items():
+        for place, argument in enumerate(arguments):
+            if argument.startswith("--") or path == ("db", "backup"):
+                continue
+            ran = tarazu(*path, *arguments[:place], long, *arguments[place + 1 :])
+            refused += ran.status != 0
+            assert letter * 65 not in ran.err, path
+        if not arguments:
+            assert letter * 65 not in tarazu(*path, long).err, path
+            assert letter * 65 not in tarazu(*path, f"--{long}").err, path
+    assert refused > 10
 
 
 @rows("decisions.added_by_this_project.17")

@@ -6,6 +6,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from tarazu.cli import serve
+from tarazu.cli.running import run
 from tarazu.domain.calendar import Clock
 from tarazu.domain.keys import parse
 from tarazu.service import serving
@@ -61,6 +63,27 @@ def demo(tarazu: Commands, folder: Path) -> Commands:
     """Run commands in a folder without a configuration, where the demo catalogue is in force."""
     (folder / "tarazu.toml").unlink()
     return tarazu
+
+
+@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize("output", ["full", "closed", "left"])
+def test_a_greeting_that_nobody_reads_is_no_failure(
+    tarazu: Commands, served: Served, monkeypatch: pytest.MonkeyPatch, output: str, status: int
+) -> None:
+    """The service runs without it, and its own end tells the exit status."""
+    served.status = status
+    assert tarazu("account", "list").status == 0  # all is loaded
+    reader, writer = os.pipe()
+    os.close(reader)
+    opened = {
+        "full": lambda: open("/dev/full", "w"),  # noqa: PTH123, SIM115 - closed below, as the others
+        "closed": lambda: open(os.open(os.devnull, os.O_RDONLY), "w"),  # noqa: PTH123, SIM115 - as `prepare_streams` has it
+        "left": lambda: open(os.dup(writer), "w"),  # noqa: PTH123, SIM115 - as above
+    }[output]()
+    os.close(writer)
+    with opened, monkeypatch.context() as unread:
+        unread.setattr(sys, "stdout", opened)
+        assert run(["serve"]) == status
 
 
 @pytest.mark.usefixtures("served")
@@ -238,7 +261,7 @@ def test_books_that_cannot_be_used_are_told_before_the_start(tarazu: Commands, s
     ran = tarazu("serve")
     assert (ran.status, ran.out) == (1, "")
     place = folder / "missing" / "tarazu.db"
-    assert ran.err.startswith(f"tarazu: The books cannot be made at {place}: No such file or directory.\n")
+    assert ran.err.startswith(f"tarazu: The books cannot be made at {place}: there is no folder {place.parent}.\n")
     assert served.settings is None
 
 

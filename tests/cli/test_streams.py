@@ -5,13 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from tarazu.service.control import Control, Told
 from tests.cli.commands import COMMAND, Commands, Ran, clean_environ
+from tests.cli.every_command import WITH_BOOKS
+from tests.cli.scripted_api import KEY, reply, scripted_api
+from tests.support.backups import dump_of
 from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
 
 FULL = ">/dev/full"
 CLOSED = ">&-"
 OUTPUTS = {FULL: "No space left on device", CLOSED: "Bad file descriptor"}
+READING = frozenset({"list", "show", "history", "trail", "audit", "status", "request"})
+"""The last words of commands that change nothing."""
 
 
 def run_in_shell(folder: Path, arguments: tuple[str, ...], redirections: str) -> Ran:
@@ -68,7 +74,7 @@ def test_chat_without_input_asks_nothing(folder: Path) -> None:
 
 @rows("decisions.added_by_this_project.16")
 @pytest.mark.parametrize(
-    ("command", "made", "next_step", "output"),
+    ("command", "what", "next_step", "output"),
     [
         (("key", "create", "{account}", "--name", "lost"), "The key key_", "key replace key_", FULL),
         (("key", "create", "{account}", "--name", "lost", "--json"), "The key key_", "key replace key_", CLOSED),
@@ -90,7 +96,7 @@ def test_chat_without_input_asks_nothing(folder: Path) -> None:
     ],
 )
 def test_what_is_shown_once_is_not_lost_in_silence(
-    tarazu: Commands, folder: Path, command: tuple[str, ...], made: str, next_step: str, output: str
+    tarazu: Commands, folder: Path, command: tuple[str, ...], what: str, next_step: str, output: str
 ) -> None:
     """Where it cannot be shown, the message has its id and the command that revokes or replaces it; status 1."""
     account = tarazu.account("--email", "ada@example.com")
@@ -100,9 +106,96 @@ def test_what_is_shown_once_is_not_lost_in_silence(
         "operator": tarazu.json("admin", "operator", "create", "--email", "a@example.com", "--name", "A")["id"],
     }
     ran = run_in_shell(folder, tuple(part.format(**names) for part in command), output)
-    problem, advice = ran.err.splitlines()
-    assert problem.startswith(f"tarazu: {made}")
+    problem, advice, *_ = ran.err.splitlines()
+    assert problem.startswith(f"tarazu: {what}")
     assert "but could not be shown: " in problem
     assert f"tarazu {next_step}" in advice
     if not output.startswith("|"):  # of a pipeline the shell tells the last one's status
         assert ran.status == 1
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Commands, folder: Path, output: str) -> None:
+    """Each command that has changed the books or a file says so in a line of its own; one that has not, says no such.
+
+    Which are those is seen from what they leave behind, so one that is added is held to it too.
+    """
+    changing = set[tuple[str, ...]]()
+    tarazu("db", "backup", "restored.db")
+    for path, given in {**WITH_BOOKS, ("db", "upgrade"): (), ("db", "restore"): ("restored.db", "--yes")}.items():
+        if path == ("request",):
+            continue  # there is none that it could show
+        names = made(tarazu, "-".join(path))
+        if path == ("db", "upgrade"):
+            for file in folder.glob("tarazu.db*"):
+                file.unlink()
+        before = left_behind(folder)
+        arguments = (next((names[kind] for kind in names if part.startswith(kind)), part) for part in given)
+        ran = run_in_shell(folder, (*path, *arguments), output)
+        problem, *told = ran.err.splitlines()
+        assert OUTPUTS[output] in problem, path
+        assert ran.status == 1, path
+        if left_behind(folder) != before:
+            changing.add(path)
+            assert told, path
+        else:
+            assert not told, path
+    assert len(changing) == len(WITH_BOOKS) + 2 - sum(path[-1] in READING for path in WITH_BOOKS)
+
+
+def made(tarazu: Commands, name: str) -> dict[str, str]:
+    """Make an account, a key, an operator and a token, of these names; answer with the ids, each by its beginning."""
+    account = tarazu.account("--email", f"{name}@example.com", "--plan", "basic")
+    return {
+        "acc_": account,
+        "key_": tarazu.json("key", "create", account, "--name", "k")["id"],
+        "opr_": tarazu.json("admin", "operator", "create", "--email", f"{name}@example.com", "--name", "A")["id"],
+        "tok_": tarazu.json("admin", "token", "create", "--name", "t", "--scopes", "read")["id"],
+    }
+
+
+def left_behind(folder: Path) -> object:
+    """Read all that commands may have changed: the books' rows, and which other files there are."""
+    books = folder / "tarazu.db"
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(books.name)}
+    return names, dump_of(books) if books.exists() else None
+
+
+def test_an_adjustment_whose_result_is_lost_is_not_repeated(tarazu: Commands, folder: Path) -> None:
+    """The line names the account, the credits and the adjustment, and says whether a repetition does it once more."""
+    account = tarazu.account()
+    ran = run_in_shell(folder, ("credit", "adjust", account, "1000", "--reason", "oops"), FULL)
+    (change,) = tarazu.json("credit", "history", account)["changes"]
+    told = f"The balance of {account} was changed by +1,000 ({change['id']}); do not repeat the command."
+    assert ran.err.splitlines()[1:] == [told]
+    again = ("credit", "adjust", account, "5", "--reason", "oops", "--reference", "r")
+    for _ in range(2):
+        assert run_in_shell(folder, again, CLOSED).err.endswith("; the reference r again changes nothing.\n")
+    assert tarazu.json("account", "show", account)["balance"] == 1005
+
+
+def test_what_is_done_is_told_where_the_rest_fails(tarazu: Commands) -> None:
+    """Of two acts of a command the second may be refused; a person learns that the first was done."""
+    account = tarazu.account("--email", "ada@example.com")
+    ran = tarazu("account", "set", account, "--no-second-factor", "--plan", "none-such")
+    assert ran.status == 1
+    assert ran.err.splitlines()[-1] == f"The holder of {account} has no second factor."
+
+
+@pytest.mark.parametrize("act", ["reload", "drain"])
+@pytest.mark.usefixtures("tarazu")
+def test_what_a_service_was_told_is_not_lost(folder: Path, act: str) -> None:
+    """It reloads, or drains, whether or not the command can print it."""
+    Control(folder / "tarazu.toml", lambda ask: Told(f"{ask.act} done")).start()
+    ran = run_in_shell(folder, (act,), FULL)
+    assert (ran.status, f"{act} done" in ran.err.splitlines()[1]) == (1, True)
+
+
+def test_a_reply_that_is_paid_and_cannot_be_printed_is_told(folder: Path) -> None:
+    """With what it has cost."""
+    (folder / "key").write_text(KEY)
+    (folder / "key").chmod(0o600)
+    with scripted_api() as api:
+        api.replies = [reply("Paris.")]
+        ran = run_in_shell(folder, ("chat", "Hi", "--key-file", "key", "--url", api.url), FULL)
+    assert ran.err.splitlines()[1] == "The reply was given, and is charged: test/one: 2 credits from the plan."

@@ -1,6 +1,8 @@
 """A file that cannot be read or parsed, and documents too odd to foresee."""
 
 import json
+import os
+import pty
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tarazu.service.configuration import ConfigurationError, Problem, load
+from tarazu.service.configuration.loading import DIGITS_MAX, KEY_PARTS_MAX
 from tests.support.configuration_files import MODEL, load_text, problems_of
 
 
@@ -26,9 +29,78 @@ def test_text_that_is_no_toml_is_told_with_its_line(tmp_path: Path, text: str, p
 
 
 def test_a_number_of_too_many_digits_is_no_crash(tmp_path: Path) -> None:
-    """The interpreter's own bound on digits is a problem of the file like others."""
-    (problem,) = problems_of(tmp_path, f"a = {'9' * 10_000}")
-    assert problem.startswith("tarazu.toml: is not valid TOML: ")
+    """The interpreter's own bound on digits is a problem of the file like others, in our words and with its line."""
+    for number in ("9" * (DIGITS_MAX + 1), "-" + "9" * 100_000, "1_" * DIGITS_MAX + "1"):
+        (problem,) = problems_of(tmp_path, f"[server]\n# {'8' * 4_000}\nport = {number}\n")
+        assert problem == "tarazu.toml:3: is not usable TOML: a number has more than 4,300 digits"
+    assert any("port" in problem for problem in problems_of(tmp_path, f"[server]\nport = {'9' * DIGITS_MAX}\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{'.'.join('a' * 200_000)} = 1",
+        f"[{'.'.join('a' * 200_000)}]",
+        "x = { " + " . ".join(('"a b"', "'c'") * 20_000) + " = 1 }",
+        f"{'.'.join('a' * (KEY_PARTS_MAX + 1))} = 1",
+    ],
+)
+def test_a_key_of_too_many_parts_is_refused_before_it_is_parsed(tmp_path: Path, text: str) -> None:
+    """The parser needs minutes for it. What is as long and no such key is parsed."""
+    problem = "tarazu.toml:2: is not usable TOML: a key has more than 32 parts"
+    assert problems_of(tmp_path, f"[a]\n{text}\n") == [problem]
+
+
+@pytest.mark.parametrize(
+    "text", [f"{'a' * 1_000_000} = 1", f"a = '{'a b.' * 200_000}'", f"a = [{'1.5,' * 200_000}]", '"' * 1_000_000]
+)
+def test_a_long_text_is_looked_through_at_once(tmp_path: Path, text: str) -> None:
+    """For keys of many parts: the time grows with the length alone."""
+    assert not any("parts" in problem for problem in problems_of(tmp_path, text))
+
+
+@pytest.mark.parametrize("what", ["configuration", "key"])
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path, what: str) -> None:
+    """Nobody may ever write to it; that it is one is told."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if what == "key":
+        problems = problems_of(
+            tmp_path,
+            f'{MODEL.replace("local", "openai")}url = "https://a/v1"\nmodel = "m"\napi_key_file = "{pipe}"\n',
+        )
+    else:
+        with pytest.raises(ConfigurationError) as raised:
+            load(pipe, {})
+        problems = [str(raised.value)]
+    (problem,) = problems
+    assert "cannot be read (it is a named pipe, which may have no writer)" in problem
+
+
+def test_a_terminal_is_not_waited_for() -> None:
+    """Nor is one a file."""
+    one, other = pty.openpty()
+    try:
+        with pytest.raises(ConfigurationError, match="it is a terminal"):
+            load(Path(os.ttyname(other)), {})
+    finally:
+        os.close(one)
+        os.close(other)
+
+
+def test_a_pipe_that_the_process_was_handed_is_read(tmp_path: Path) -> None:
+    """As a shell hands it over: `--config <(…)`, or /dev/stdin."""
+    path = tmp_path / "tarazu.toml"
+    path.write_text(MODEL)
+    expected = load(path, {}).catalogue
+    for name in ("/dev/fd/{}", "/proc/self/fd/{}"):
+        reader, writer = os.pipe()
+        os.write(writer, MODEL.encode())
+        os.close(writer)
+        try:
+            assert load(Path(name.format(reader)), {}).catalogue == expected
+        finally:
+            os.close(reader)
 
 
 def test_text_that_is_no_utf8_is_told_with_its_line(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The writer of the log: whatever its reader does, nobody waits for it, and what is lost is told."""
 
+import json
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tarazu.service import log_lines
-from tarazu.service.log_lines import LINES_MAX, LineWriter
+from tarazu.service.log_lines import LINE_BYTES_MAX, LINES_MAX, LineWriter
 from tests.support.patience import PATIENCE_S
 
 LINE = b"x" * 99 + b"\n"
@@ -100,6 +101,46 @@ def test_many_threads_write_whole_lines() -> None:
         for thread in written:
             thread.join(PATIENCE_S)
         writer.close()
+
+
+def test_two_writers_tear_no_line_of_each_other() -> None:
+    """Whoever else writes to the pipe and however slowly it is read, each line comes out whole."""
+    each = 1_000
+    with piped() as (writer, reader):
+        writers = [writer, LineWriter(writer._descriptor, tell)]
+        for name, one in enumerate(writers):
+            one.start()
+            for number in range(each):
+                one.write(json.dumps({"of": name, "number": number, "text": "x" * (number * 7 % 900)}).encode() + b"\n")
+        text = b""
+        while text.count(b"\n") < len(writers) * each:
+            text += os.read(reader, 512)  # so that there is never much room
+        lines = [json.loads(line) for line in text.splitlines()]
+        for name, one in enumerate(writers):
+            assert [line["number"] for line in lines if line["of"] == name] == list(range(each))
+            one.close()
+
+
+def test_each_write_is_of_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of no more than a pipe takes at once; also the writer's own lines, and one that is longer than any."""
+    sizes = (1, 100, 2_500, LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1, 3 * LINE_BYTES_MAX)
+    written = list[bytes]()
+
+    def write(_descriptor: int, text: bytes) -> int:
+        written.append(text)
+        return len(text)
+
+    with piped(lambda _: [b"o" * 2_500 + b"\n"]) as (writer, _):
+        monkeypatch.setattr(os, "write", write)
+        for size in sizes:
+            writer.write(b"a" * (size - 1) + b"\n")
+        writer.start()
+        for size in sizes * 20:
+            writer.write(b"x" * (size - 1) + b"\n")
+        writer.close()
+    assert all(len(piece) <= LINE_BYTES_MAX and piece.endswith(b"\n") for piece in written)
+    lengths = [len(line) for line in b"".join(written).splitlines(keepends=True) if line[:1] != b"o"]
+    assert lengths == [min(size, LINE_BYTES_MAX) for size in sizes * 21]
 
 
 def test_what_waits_is_written_at_the_end() -> None:

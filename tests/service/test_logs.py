@@ -1,13 +1,19 @@
 """The log of a process: all that anything says is one JSON object a line, and quotes no value."""
 
+import inspect
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from typing import Any
 
+import psycopg._pipeline as psycopg_words
 import pytest
+from granian.server import common as granian_words
+
+from tarazu.service.logs import TOLD_IN_OUR_WORDS
 
 SECRET = "canary-7f3a"
 BEGIN = f"""
@@ -138,6 +144,25 @@ def test_text_is_for_people_and_steers_no_terminal() -> None:
     assert "something" in text
     assert len(text.splitlines()) == 1
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_member_of_an_enumeration_is_what_it_stands_for(form: str) -> None:
+    """As 200 and command, whatever Python calls them."""
+    body = "import http\nfrom tarazu.store.trail import Via\n"
+    text = run(f"{body}log.info('something', status=http.HTTPStatus.OK, via=Via.COMMAND)", f"format={form!r}")
+    assert "HTTPStatus" not in text
+    assert "Via" not in text
+    assert re.search(r"status\W+200\b", re.sub(r"\x1b\[\d*m", "", text))
+
+
+def test_what_has_a_line_of_ours_is_not_told_by_a_library_too() -> None:
+    """Of the same library other lines are told; the words are those that it has."""
+    for (name, begin), source in zip(TOLD_IN_OUR_WORDS, (granian_words, psycopg_words), strict=True):
+        assert begin in inspect.getsource(source)
+        body = f"logging.getLogger({name!r}).warning('%s, and more', {begin!r})\n"
+        (line,) = lines(run(f"{body}logging.getLogger({name!r}).warning('something else')"))
+        assert (line["logger"], line["message"]) == (name, "something else")
 
 
 def test_on_a_terminal_it_is_text() -> None:

@@ -58,6 +58,15 @@ def test_every_event_of_the_code_is_on_the_page_with_its_level_and_its_fields() 
     assert {event: found for event, found in levels.items() if found != page[event][0]} == {}
 
 
+def test_no_line_has_what_python_writes_for_its_own() -> None:
+    """An error or a value is told in words: no `repr` stands in a line."""
+    for call, _ in calls():
+        for keyword in call.keywords:
+            for node in ast.walk(keyword.value):
+                assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "repr"), ast.unparse(call)
+                assert not (isinstance(node, ast.FormattedValue) and node.conversion == ord("r")), ast.unparse(call)
+
+
 def test_every_event_of_the_page_is_in_the_code() -> None:
     """As a word of it."""
     words = {

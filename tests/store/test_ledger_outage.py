@@ -1,12 +1,14 @@
 """When the database fails: every caller is told, nothing is changed or half changed, and afterwards it works again."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection
+from structlog.testing import capture_logs
 
 from tarazu.domain.accounts import Intake
 from tarazu.domain.admission import Caller, Decision
@@ -132,7 +134,10 @@ async def assert_outage_changes_nothing(books: Books, outage: Outage) -> None:
         hold = held(await ledger.admit(make_asked()))
         before = books.dump()
         with outage(books):
-            await assert_unavailable(ledger.admit(make_asked()))
+            with capture_logs() as logged:
+                await assert_unavailable(ledger.admit(make_asked()))
+            (reason,) = {line["reason"] for line in logged if line["event"] == "ledger_batch_failed"}
+            assert re.fullmatch(r"(The|All) [^\n]*\.", reason), reason  # our sentence, and no name of a class
             await assert_unavailable(charge(ledger, hold))
             await assert_unavailable(ledger.work(top_up))
             await assert_unavailable(ledger.admit(make_asked()), charge(ledger, hold), ledger.work(top_up))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tarazu.service.configuration.addresses import database_fault
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine
-from tarazu.store.postgresql_url import postgresql_parameters, sqlalchemy_url
+from tarazu.store.postgresql_url import CHOICES, postgresql_parameters, sqlalchemy_url
 
 SECRET = "hunter2hunter2"
 
@@ -24,6 +24,11 @@ SECRET = "hunter2hunter2"
             {"host": "h1,h2", "port": "1,2", "target_session_attrs": "read-write"},
         ),
         ("postgresql://u@/d?host=h1,h2&port=1,2", {"host": "h1,h2", "port": "1,2"}),
+        ("postgresql://u@h1,h2/d?port=5", {"host": "h1,h2", "port": "5,5"}),
+        ("postgresql://u@h1,h2:5/d", {"host": "h1,h2", "port": ",5"}),
+        ("postgresql://u@/d?hostaddr=1.2.3.4,1.2.3.5&port=1,2", {"hostaddr": "1.2.3.4,1.2.3.5", "port": "1,2"}),
+        ("postgresql://u@/d?hostaddr=1.2.3.4,1.2.3.5&port=1", {"hostaddr": "1.2.3.4,1.2.3.5", "port": "1,1"}),
+        ("postgresql://u@/d?port=1", {"port": "1"}),
         ("postgresql://u@[::1]:5/d", {"host": "::1", "port": "5"}),
         (f"postgresql://u:{SECRET}%40@h/d", {"password": f"{SECRET}@"}),
         ("postgresql://u@%2Frun%2Fpostgresql/d", {"host": "/run/postgresql"}),
@@ -46,6 +51,13 @@ def test_what_libpq_takes_arrives(url: str, parameters: dict[str, str]) -> None:
         ("postgresql://h:70000/d", "host or port"),
         ("postgresql://h:5,g:abc/d", "host or port"),
         ("postgresql://[::1/d", "host or port"),
+        ("postgresql://u@h1/d?port=1,2", "expected one port, or as many as there are hosts"),
+        ("postgresql://u@/d?host=/sock&port=5432,5433,1", "expected one port"),
+        ("postgresql://h1,h2/d?port=1,2,3", "expected one port"),
+        ("postgresql://h1,h2,h3/d?port=1,2", "expected one port"),
+        ("postgresql://u@/d?port=1,2", "expected one port"),
+        ("postgresql://u@/d?hostaddr=1.2.3.4&port=1,2", "expected one port"),
+        ("postgresql://h1,h2/d?hostaddr=1.2.3.4", "as many addresses in hostaddr"),
         ("postgresql://h/d?schema=public", "PostgreSQL knows no parameter schema"),
         ("postgresql://h/d?pgbouncer=true", "PostgreSQL knows no parameter pgbouncer"),
         ("postgresql://h/d?sslmod=require", "no parameter sslmod, did you mean sslmode"),
@@ -56,7 +68,12 @@ def test_what_libpq_takes_arrives(url: str, parameters: dict[str, str]) -> None:
         (f"postgresql://u:p@ss:{SECRET}@h:5/d", "%40 for @"),
         (f"postgresql://u:p@{SECRET}@h/d", "%40 for @"),
         (f"postgresql://u:5/{SECRET}@h/d", "%40 for @"),
-        (f"postgresql://u:{SECRET}%zz@h/d", "%40 for @"),
+        (f"postgresql://u:{SECRET}%zz@h/d", "a percent form in the URL of the database is malformed"),
+        (f"postgresql://u:{SECRET}%@h/d", "a percent form"),
+        (f"postgresql://u:{SECRET}%00@h/d", "a percent form"),
+        (f"postgresql://u{SECRET}%4@h/d", "a percent form"),
+        ("postgresql://h%/d", "a percent form"),
+        ("postgresql://h/d?sslmode=%x", "a percent form"),
         (f"postgresql://u:x/{SECRET}?{SECRET}=1@h/d", "%40 for @"),
     ],
 )
@@ -69,6 +86,16 @@ def test_what_it_does_not_take_is_told(url: str, reason: str) -> None:
         open_engine(url)
     for told in (fault, str(refused.value)):
         assert SECRET not in told
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_parameter_of_a_few_words_takes_no_other(name: str) -> None:
+    """Each that libpq takes is taken, and the others are told; libpq itself would say so when it connects."""
+    for word in CHOICES[name]:
+        assert postgresql_parameters(f"postgresql://u@h/d?{name}={word}")[name] == word
+    for word in ("nonsense", "1", f"{CHOICES[name][0]}x", CHOICES[name][0].upper()):
+        fault = database_fault(f"postgresql://u@h/d?{name}={word}")
+        assert fault == f"expected one of {', '.join(CHOICES[name])} for {name}"
 
 
 PIECES = st.sampled_from(
@@ -89,6 +116,9 @@ PIECES = st.sampled_from(
         "5432",
         "::1",
         "host",
+        "&host=a,b",
+        "&port=1,2",
+        "&hostaddr=1.2.3.4,::1",
         "port=1",
         "sslmode=",
         "\\",
@@ -101,9 +131,12 @@ PIECES = st.sampled_from(
 @example("")
 @example("//")
 @example("u:\x00")
+@example("u@h/d?port=1,2")
 def test_no_text_after_the_scheme_is_a_fault_of_ours(rest: str) -> None:
-    """Whatever stands there, it is taken, or refused with a reason; and what is taken makes an engine."""
+    """Whatever stands there, it is taken, or refused with a reason; what is taken makes an engine that may connect."""
     url = f"postgresql://{rest}"
     is_taken = database_fault(url, may_hold_password=True) is None
     with nullcontext() if is_taken else suppress(BooksUnavailableError):
-        open_engine(url).dispose()
+        engine = open_engine(url)
+        engine.dialect.create_connect_args(engine.url)
+        engine.dispose()

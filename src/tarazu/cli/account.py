@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import DO_NOT_REPEAT, done
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import AccountDocument
 from tarazu.cli.errors import UsageError
@@ -58,6 +59,7 @@ def create(
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         account = provisioning.create_account(name=name, email=email, plan=plan, status=status)
+        done(f"The account {account.id} is open; {DO_NOT_REPEAT}.")
     document = AccountDocument.of(account, configuration.catalogue)
     _print_account(document, as_json=as_json)
     if not as_json:
@@ -148,12 +150,14 @@ def set_(
     with open_provisioning(configuration) as provisioning:
         if no_second_factor:
             provisioning.remove_second_factor(PersonKind.HOLDER, account_id)
+            done(f"The holder of {account_id} has no second factor.")
         account = provisioning.set_account(
             account_id,
             email=UNCHANGED if email is None else email,
             plan=plan if plan is not None or no_plan else UNCHANGED,
             status=UNCHANGED if status is None else status,
         )
+        done(f"The account {account_id} is {account.status}, on the plan {account.plan or NO_PLAN}.")
     _print_account(AccountDocument.of(account, configuration.catalogue), as_json=as_json)
 
 
@@ -193,6 +197,7 @@ def sign_out(account_id: AccountId, /, *, as_json: AsJson = False, config: Confi
     """
     with open_provisioning(read_configuration(config)) as provisioning:
         document = SignOutDocument(id=account_id, sessions=provisioning.sign_out_holder(account_id))
+        done(f"The sessions of the holder of {account_id} have ended.")
     if as_json:
         print_json(document)
     else:

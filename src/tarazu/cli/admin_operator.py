@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import done
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.errors import UsageError
 from tarazu.cli.options import AsJson, ConfigPath, NoSecondFactor, command_group
@@ -128,7 +129,9 @@ def set_(
     with open_provisioning(read_configuration(config)) as provisioning:
         if no_second_factor:
             provisioning.remove_second_factor(PersonKind.OPERATOR, operator)
+            done(f"{operator} has no second factor.")
         document = OperatorDocument.of(provisioning.set_operator(operator, status=status))
+        done(f"{document.id} is {document.status}.")
     if as_json:
         print_json(document)
     else:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import done
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option
@@ -109,6 +110,7 @@ def revoke(token: TokenId, /, *, as_json: AsJson = False, config: ConfigPath = N
     """
     with open_provisioning(read_configuration(config)) as provisioning:
         document = AdminTokenDocument.of(provisioning.revoke_admin_token(token), system_clock())
+        done(f"The token {document.id} is revoked.")
     if as_json:
         print_json(document)
     else:

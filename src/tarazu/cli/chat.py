@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import done
 from tarazu.cli.errors import UsageError
 from tarazu.cli.options import DEFAULT_URL, AsJson
 from tarazu.cli.output import print_json, printable, say, say_aside, unicode_text
@@ -64,6 +65,7 @@ def chat(
             return
         asked = Message("user", unicode_text(prompt, "The prompt"))
         completion = client.complete([*([Message("system", system)] if system else []), asked], model)
+        done(f"The reply was given, and is charged: {spent(completion)}")
     if as_json:
         print_json(completion)
         return

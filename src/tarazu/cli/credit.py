@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import DO_NOT_REPEAT, done
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import AdjustmentDocument, CreditChangeDocument, CreditHistoryDocument, TopupDocument
 from tarazu.cli.options import AsJson, ConfigPath, command_group, number_option, whole_number
@@ -56,6 +57,10 @@ def add(
     configuration = read_configuration(config)
     with open_provisioning(configuration, by=by) as provisioning:
         topup, added = provisioning.add_credit(account, amount, reference=reference, note=note)
+        done(
+            f"The balance of {topup.account_id} was changed by {topup.credits:+,} ({topup.id}), "
+            f"for the reference {topup.reference}; the same one again adds nothing."
+        )
         balance = provisioning.account(account).balance
     document = TopupDocument.of(topup, added=added, balance=balance)
     if as_json:
@@ -101,6 +106,8 @@ def adjust(
     configuration = read_configuration(config)
     with open_provisioning(configuration, by=by) as provisioning:
         adjustment, adjusted = provisioning.adjust_credit(account, amount, reason=reason, reference=reference)
+        again = DO_NOT_REPEAT if reference is None else f"the reference {reference} again changes nothing"
+        done(f"The balance of {account} was changed by {adjustment.credits:+,} ({adjustment.id}); {again}.")
         balance = provisioning.account(account).balance
     document = AdjustmentDocument.of(adjustment, adjusted=adjusted, balance=balance)
     if as_json:

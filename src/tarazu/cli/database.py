@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import DO_NOT_REPEAT, done
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import books_errors, read_configuration
 from tarazu.cli.documents import BackupDocument, MigrationDocument, RestoreDocument
@@ -48,6 +49,7 @@ def upgrade(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
         engine = open_engine(configuration.database_url)
         try:
             before, after = migrate(engine)
+            done(f"The database is at revision {after}.")
         finally:
             engine.dispose()
     if as_json:
@@ -83,6 +85,7 @@ def backup(
         from tarazu.store.backup import back_up
 
         contents = back_up(engine, file, replaces=force, tell=tell)
+        done(f"The backup {file} is made.")
     if as_json:
         print_json(
             BackupDocument(
@@ -126,11 +129,14 @@ def restore(
     if not yes and not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask whether the books are to be replaced.", "Say so with --yes.")
     with _sqlite_books(config) as engine:
+        from tarazu.store.books_path import looked_at, require_makeable
         from tarazu.store.copies import folder_beside
         from tarazu.store.restore import prepare, put_in_place
         from tarazu.store.sqlite import books_file
 
         books = books_file(engine)
+        if looked_at(books) is None:
+            require_makeable(books)
         with folder_beside(books) as folder:
             with progress() as tell:
                 prepared = prepare(engine, file, folder, tell)
@@ -139,6 +145,8 @@ def restore(
             kept = books.with_name(f"{books.stem}.before-restore-{_now()}{books.suffix or '.db'}")
             with progress() as tell:
                 had_books = put_in_place(engine, prepared, kept, tell)
+            before = f"; as they were they are in {kept}" if had_books else ""
+            done(f"The books are those of {file}{before}. {DO_NOT_REPEAT.capitalize()}.")
     contents = prepared.contents
     if as_json:
         print_json(

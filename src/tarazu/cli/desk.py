@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from tarazu.cli.clock import system_clock
 from tarazu.cli.errors import CommandError
 from tarazu.cli.operator_name import operator_name
+from tarazu.cli.program import command_line, name_configuration
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tarazu.service.configuration import Configuration
     from tarazu.service.provisioning import Provisioning
-
-CHECK_ADVICE = "Put it right, and check it with: tarazu check"
 
 
 def read_configuration(path: Path | None, *, needs_secrets: bool = False, looks_up: bool = False) -> "Configuration":
@@ -30,13 +29,14 @@ def read_configuration(path: Path | None, *, needs_secrets: bool = False, looks_
     """
     from tarazu.service.configuration import ConfigurationError, load, looked_up
 
+    name_configuration(path)
     try:
         configuration = load(path, needs_secrets=needs_secrets)
         return looked_up(configuration) if looks_up else configuration
     except ConfigurationError as error:
         count = len(error.problems)
         problem = str(error) if count == 1 else f"The configuration has {count} problems.\n{error}"
-        raise CommandError(problem, CHECK_ADVICE) from None
+        raise CommandError(problem, f"Put it right, and check it with: {command_line('check', path)}") from None
 
 
 @contextmanager

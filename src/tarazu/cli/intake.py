@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from tarazu.cli.acts import done
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.options import AsJson, ConfigPath, command_group, number_option
 from tarazu.cli.output import print_json, say
@@ -33,6 +34,7 @@ def stop(
     """
     with open_provisioning(read_configuration(config)) as provisioning:
         intake = provisioning.stop_intake(retry_after_s=retry_after)
+        done("Intake is stopped.")
     _print_intake(intake, config, as_json=as_json)
 
 
@@ -46,6 +48,7 @@ def resume(*, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """
     with open_provisioning(read_configuration(config)) as provisioning:
         intake = provisioning.resume_intake()
+        done("Intake is running.")
     _print_intake(intake, config, as_json=as_json)
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from tarazu.cli.acts import done
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import IssuedKeyDocument, KeyDocument
@@ -120,6 +121,7 @@ def revoke(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None)
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         document = KeyDocument.of(provisioning.revoke_key(key), system_clock())
+        done(f"The key {document.id} is revoked.")
     if as_json:
         print_json(document)
     else:
@@ -148,9 +150,11 @@ def replace(
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         issued = provisioning.replace_key(key, grace_s=grace)
+    old = f"The old one, {key}, {'ends after its time of grace' if grace else 'is revoked'}."
+    done(old)
     _print_issued(issued, config, as_json=as_json)
     if not as_json:
-        say(f"The old one, {key}, {'ends after its time of grace' if grace else 'is revoked'}.")
+        say(old)
 
 
 def _print_issued(issued: "IssuedKey", config: "Path | None", *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from tarazu.cli.documents import CheckDocument, ModelDocument, PlanDocument, Pro
 from tarazu.cli.errors import EXIT_FAILED
 from tarazu.cli.options import AsJson, ConfigPath
 from tarazu.cli.output import INDENT, Column, counted, print_json, print_json_text, print_table, progress, say
+from tarazu.cli.program import as_typed, name_configuration
 from tarazu.domain.catalogue import ANY_MODEL
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ _DIFFERENCE_COLUMNS = (
 def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     """Check the configuration.
 
-    It lists what is sold, or everything that is wrong. The exit status is 1 when
-    there is a problem; a warning leaves it 0.
+    It lists what is sold, or everything that is wrong. It looks at the books as
+    they are, and warns of what would keep a service from them. The exit status is
+    1 when there is a problem; a warning leaves it 0.
 
     For example:
 
@@ -55,7 +57,7 @@ def check(*, as_json: AsJson = False, config: ConfigPath = None) -> int:
     configuration = read_configuration(config, needs_secrets=True, looks_up=True)
     _print_catalogue(configuration)
     for warning in advice(configuration):
-        say(f"\nWarning: {warning}")
+        say(f"\nWarning: {as_typed(warning)}")
     return 0
 
 
@@ -115,6 +117,7 @@ def _checked(config: Path | None) -> CheckDocument:
     from tarazu.service.advice import advice
     from tarazu.service.configuration import ConfigurationError, load, looked_up
 
+    name_configuration(config)
     try:
         configuration = looked_up(load(config))
     except ConfigurationError as error:
@@ -127,7 +130,7 @@ def _checked(config: Path | None) -> CheckDocument:
         )
     return CheckDocument(
         ok=True,
-        warnings=advice(configuration),
+        warnings=tuple(map(as_typed, advice(configuration))),
         path=None if configuration.path is None else str(configuration.path),
         plans=tuple(
             PlanDocument(

@@ -7,9 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from tarazu.cli.acts import acts_noted
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.output import say, say_aside, unicode_text
 from tarazu.cli.pasted import without_secrets
+from tarazu.cli.program import as_typed, name_configuration
 from tarazu.cli.streams import give_output_up, is_unwritable, prepare_streams
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 """What shells say of a program that SIGINT has ended."""
+REPEATED_CHARACTERS_MAX = 64
+"""Of an argument, in a message about it."""
 EXIT_BROKEN_PIPE = 141
 """What shells say of a program that SIGPIPE has ended."""
 
@@ -30,26 +34,50 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; answer with its exit status. Every command begins and ends here.
 
-    What a person can put right is said in one line on standard error. Only a fault of ours leaves a traceback.
+    What a person can put right is said in one line on standard error, and what was done before it in a line each. Only
+    a fault of ours leaves a traceback.
     """
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-    except CommandError as error:
-        say_aside(f"tarazu: {without_secrets(str(error))}")
-        return error.exit_status
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader has gone
-        give_output_up()
-        return EXIT_BROKEN_PIPE
-    except OSError as error:
-        if not is_unwritable(error):
-            raise
-        give_output_up()
-        say_aside(f"tarazu: The output cannot be written: {error.strerror}.")
-        return CommandError.exit_status
+    name_configuration(None)
+    with acts_noted() as acts:
+        try:
+            status = _run(arguments)
+            sys.stdout.flush()
+        except BaseException as error:
+            failed = _failed(error, arguments)
+            for act in acts:
+                say_aside(act)
+            if failed is None:
+                raise
+            return failed
     return status or 0
+
+
+def _failed(error: BaseException, arguments: Sequence[str]) -> int | None:
+    """Say why a command has failed, and answer with its exit status; None for a fault of ours."""
+    match error:
+        case CommandError():
+            say_aside(f"tarazu: {_shortened(without_secrets(as_typed(str(error))), arguments)}")
+            return error.exit_status
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED
+        case BrokenPipeError():  # the reader has gone
+            give_output_up()
+            return EXIT_BROKEN_PIPE
+        case OSError() if is_unwritable(error):
+            give_output_up()
+            say_aside(f"tarazu: The output cannot be written: {error.strerror}.")
+            return CommandError.exit_status
+        case _:
+            return None
+
+
+def _shortened(text: str, arguments: Sequence[str]) -> str:
+    """Repeat of a long argument only the beginning; a path is repeated whole."""
+    for argument in sorted(arguments, key=len, reverse=True):
+        for value in (argument, argument.partition("=")[2]):
+            if len(value) > REPEATED_CHARACTERS_MAX and "/" not in value:
+                text = text.replace(value, f"{value[:REPEATED_CHARACTERS_MAX]}…")
+    return text
 
 
 def app_for(first: str | None) -> "App":

@@ -14,7 +14,8 @@ from tarazu.cli.desk import books_errors, open_provisioning, read_configuration
 from tarazu.cli.errors import CommandError, UsageError
 from tarazu.cli.options import ConfigPath, checked_setting, number_option
 from tarazu.cli.output import say, say_aside, shown_once
-from tarazu.cli.program import command_line
+from tarazu.cli.program import as_typed, command_line
+from tarazu.cli.streams import give_output_up
 
 if TYPE_CHECKING:
     from tarazu.service.configuration import Configuration, ServerSettings
@@ -67,9 +68,9 @@ def serve(
         try:
             _greet(configuration, serving, config)
         except CommandError as error:  # the service runs in spite of it
-            say_aside(f"tarazu: {error}")
-        except OSError:
-            pass  # nobody reads it
+            say_aside(f"tarazu: {as_typed(str(error))}")
+        except OSError:  # nobody reads it
+            give_output_up()
 
     try:
         return serve_until_stopped(configuration, server, system_clock, on_ready=greet)

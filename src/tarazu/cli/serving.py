@@ -3,17 +3,21 @@
 # ruff: noqa: PLC0415 - what finds them is loaded only by the commands that tell them something
 
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tarazu.cli.acts import done
 from tarazu.cli.errors import CommandError
 from tarazu.cli.options import ConfigPath, duration_option
 from tarazu.cli.output import say, say_aside
-from tarazu.cli.program import command_line
+from tarazu.cli.program import as_typed, command_line, name_configuration
 
 if TYPE_CHECKING:
     from tarazu.service.control import Ask, RunningService
 
+SHOWN_MAX = 20
+"""Services that are named where none was found."""
 DRAIN_S = 10
 """Longer than load balancers take to see that an instance is not ready."""
 
@@ -35,7 +39,9 @@ def reload(*, config: ConfigPath = None) -> None:
 
     for service in _running(config):
         with closing(service):
-            say(f"The configuration is reloaded: {_ask(service, Ask(act='reload'))}.")
+            reloaded = f"The configuration is reloaded: {_ask(service, Ask(act='reload'))}."
+            done(reloaded)
+            say(reloaded)
 
 
 def drain(
@@ -60,7 +66,9 @@ def drain(
 
     services = _running(config)
     for service in services:
-        say(f"The service is draining: {_ask(service, Ask(act='drain', for_s=for_s))}.")
+        draining = f"The service is draining: {_ask(service, Ask(act='drain', for_s=for_s))}."
+        done(draining)
+        say(draining)
     for service in services:
         with closing(service):
             service.await_end()
@@ -69,15 +77,33 @@ def drain(
 
 def _running(config: Path | None) -> "list[RunningService]":
     from tarazu.service.configuration import configuration_path
+    from tarazu.service.configuration.loading import CONFIGURATION_FILE
     from tarazu.service.control import running_services
 
-    services = list(running_services(configuration_path(config)))
+    name_configuration(config)
+    path = configuration_path(config)
+    services = list(running_services(path))
+    if path is None:  # the file may have been moved away since
+        services += running_services(CONFIGURATION_FILE)
     if not services:
         raise CommandError(
             "No service that runs by this configuration was found on this machine.",
-            f"Start one with: {command_line('serve', config)}",
+            "\n".join([*_others(), f"Start one with: {command_line('serve', config)}"]),
         )
     return services
+
+
+def _others() -> list[str]:
+    """Tell of the services that do run, a line each, up to SHOWN_MAX."""
+    from tarazu.service.control import all_running_services
+
+    lines = []
+    for service in islice(all_running_services(), SHOWN_MAX):
+        with closing(service):
+            path = service.configuration()
+        by = path or ("the built-in demo catalogue" if path == "" else "a configuration that it does not tell")
+        lines.append(f"There is one, process {service.process_id}, by {by}")
+    return lines
 
 
 def _ask(service: "RunningService", ask: "Ask") -> str:
@@ -86,7 +112,7 @@ def _ask(service: "RunningService", ask: "Ask") -> str:
     except OSError:
         raise CommandError("The service has ended before it answered; its log says why.") from None
     for note in told.notes:
-        say_aside(f"tarazu: {note}")
+        say_aside(f"tarazu: {as_typed(note)}")
     if told.problems:
         raise CommandError("\n".join(told.problems))
     return told.done

@@ -8,49 +8,52 @@ from tarazu.domain.catalogue import BackendSpec, Catalogue
 from tarazu.service.configuration import Configuration
 from tarazu.service.private_files import file_advice
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.books_path import looked_at, require_makeable, sqlite_path
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def advice(configuration: Configuration) -> tuple[str, ...]:
-    """Tell all of it. Books that are not there, or cannot be used, are told by who opens them."""
+    """Tell all of it, also what keeps the books from being used, or made where there are none."""
     catalogue = configuration.catalogue
-    lines = [
+    return (
         *(
             f"{model_id} has a price, and its replies no bound: give it max_output_tokens."
             for model_id in catalogue.unbounded_models()
         ),
         *_of_backends(catalogue),
-        *_of_plans(configuration.database_url, catalogue),
-    ]
-    if not _are_there(configuration.database_url):
-        return tuple(lines)
-    from tarazu.service.books import privacy_advice  # noqa: PLC0415 - as in _of_plans
+        *_of_books(configuration.database_url, catalogue),
+    )
 
+
+def _of_books(database_url: str, catalogue: Catalogue) -> Iterator[str]:
+    """Look at the books as they are. Whoever opens them would hear the same of them."""
+    path = sqlite_path(database_url)
     try:
-        privacy = privacy_advice(configuration.database_url)
-    except BooksUnavailableError:
-        privacy = None
-    return tuple(lines if privacy is None else [*lines, privacy])
+        if path is not None and looked_at(path) is None:
+            require_makeable(path)
+            return
+        from tarazu.service.books import privacy_advice  # noqa: PLC0415 - as in _of_plans
+
+        if (privacy := privacy_advice(database_url)) is not None:
+            yield privacy
+        yield from _of_plans(database_url, catalogue)
+    except BooksUnavailableError as error:
+        yield str(error)
 
 
 def _of_plans(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Tell of accounts that are on a plan which the catalogue does not have: they are served as if they had none."""
-    if not _are_there(database_url):
-        return ()
     from tarazu.service.books import open_books  # noqa: PLC0415 - half of a check that finds no books
     from tarazu.store.accounts import plans_in_use  # noqa: PLC0415 - as above
     from tarazu.store.engine import transaction  # noqa: PLC0415 - as above
 
+    engine = open_books(database_url)
     try:
-        engine = open_books(database_url)
-        try:
-            with transaction(engine, read_only=True) as connection:
-                counts = plans_in_use(connection)
-        finally:
-            engine.dispose()
-    except BooksUnavailableError:
-        return ()
+        with transaction(engine, read_only=True) as connection:
+            counts = plans_in_use(connection)
+    finally:
+        engine.dispose()
     return tuple(
         f"{count:,} {'account is' if count == 1 else 'accounts are'} on the plan {plan}, which is not in the "
         f"configuration: a balance alone pays for them. Add [plans.{plan}], or move them with: "
@@ -58,12 +61,6 @@ def _of_plans(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
         for plan, count in sorted(counts.items())
         if catalogue.plan(plan) is None
     )
-
-
-def _are_there(database_url: str) -> bool:
-    """Tell whether there may be books: a file of SQLite is there, or it is PostgreSQL."""
-    scheme, _, path = database_url.partition(":///")
-    return scheme != "sqlite" or Path(path).is_file()
 
 
 def _of_backends(catalogue: Catalogue) -> Iterator[str]:

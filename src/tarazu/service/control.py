@@ -2,7 +2,8 @@
 
 A service listens at a name that Linux keeps beside the files, so that nothing that is removed from a disk cuts it off.
 The name holds the user, the configuration and the process: none is another's, and one that a stranger holds keeps
-nothing from starting. Each end asks the kernel who the other is.
+nothing from starting. Where links lead to the file it has a second name, of the file itself. Each end asks the kernel
+who the other is.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -27,15 +28,19 @@ ANSWER_BYTES_MAX = 1_048_576
 BACKLOG = 16
 DIGEST_CHARACTERS = 32
 _SOCKETS = Path("/proc/net/unix")
+_NAME = re.compile(rf"@tarazu/(\d+)/([0-9a-f]{{{DIGEST_CHARACTERS}}})/(\d+)$", re.ASCII)
 _CREDENTIALS = struct.Struct("3i")
 
 log = structlog.get_logger()
 
 
 class Ask(Struct, frozen=True):
-    """What a service is asked to do. A drain goes on answering for `for_s` seconds at most."""
+    """What a service is asked to do, or by which configuration it runs.
 
-    act: Literal["reload", "drain"]
+    A drain goes on answering for `for_s` seconds at most.
+    """
+
+    act: Literal["reload", "drain", "name"]
     for_s: int = 0
 
 
@@ -51,23 +56,25 @@ class Control:
     """The service's end, from `start` on."""
 
     def __init__(self, configuration: Path | None, answer: Callable[[Ask], Told]) -> None:
-        self._name = f"{_prefix(os.getuid(), configuration)}{os.getpid()}"
+        self._names = [f"{_prefix(os.getuid(), path)}{os.getpid()}" for path in _paths(configuration)]
+        self._told = Told("" if configuration is None else os.path.abspath(configuration))  # noqa: PTH100 - as in _paths
         self._answer = answer
 
     def __repr__(self) -> str:
-        return f"<Control {self._name}>"
+        return f"<Control {' '.join(self._names)}>"
 
     def start(self) -> None:
         """Begin to listen. Where that is not possible the log says so, and the service goes on without."""
-        listener = socket.socket(socket.AF_UNIX)
-        try:
-            listener.bind(f"\0{self._name}")
-            listener.listen(BACKLOG)
-        except OSError as error:
-            listener.close()
-            log.warning("commands_cannot_reach_it", reason=error.strerror, instead="send SIGHUP to reload")
-            return
-        threading.Thread(target=self._listen, args=(listener,), name="control", daemon=True).start()
+        for name in self._names:
+            listener = socket.socket(socket.AF_UNIX)
+            try:
+                listener.bind(f"\0{name}")
+                listener.listen(BACKLOG)
+            except OSError as error:
+                listener.close()
+                log.warning("commands_cannot_reach_it", reason=error.strerror, instead="send SIGHUP to reload")
+                return
+            threading.Thread(target=self._listen, args=(listener,), name="control", daemon=True).start()
 
     def _listen(self, listener: socket.socket) -> None:
         while True:
@@ -81,7 +88,8 @@ class Control:
         """Answer one question. The connection stays open: its end is that of the service, for who waits for it."""
         try:
             asking.settimeout(ASK_TIMEOUT_S)
-            told = self._answer(msgspec.json.decode(_line(asking, ASK_BYTES_MAX), type=Ask))
+            ask = msgspec.json.decode(_line(asking, ASK_BYTES_MAX), type=Ask)
+            told = self._told if ask.act == "name" else self._answer(ask)
             asking.sendall(msgspec.json.encode(told) + b"\n")
             asking.settimeout(None)
             asking.recv(1)
@@ -110,6 +118,14 @@ class RunningService:
         self._connection.sendall(msgspec.json.encode(ask) + b"\n")
         return msgspec.json.decode(_line(self._connection, ANSWER_BYTES_MAX), type=Told)
 
+    def configuration(self) -> str | None:
+        """Ask for the path of its configuration, which is empty for the built-in one; None where it says nothing."""
+        self._connection.settimeout(ASK_TIMEOUT_S)
+        try:
+            return self.ask(Ask(act="name")).done
+        except OSError:
+            return None
+
     def await_end(self) -> None:
         """Wait until the service has ended."""
         with suppress(OSError):
@@ -122,10 +138,20 @@ class RunningService:
 
 def running_services(configuration: Path | None) -> Iterator[RunningService]:
     """Find the services that run by this configuration, of this user; root finds those of all users."""
-    for name in _names(configuration):
-        user, process_id = int(name.split("/")[1]), int(name.rpartition("/")[2])
-        if os.geteuid() not in {0, user}:
+    return _found({_digest(path) for path in _paths(configuration)})
+
+
+def all_running_services() -> Iterator[RunningService]:
+    """Find the services of this user, whatever they run by; root finds those of all users."""
+    return _found(None)
+
+
+def _found(digests: Collection[str] | None) -> Iterator[RunningService]:
+    seen = set[int]()
+    for user, digest, process_id in _names():
+        if process_id in seen or os.geteuid() not in {0, user} or (digests is not None and digest not in digests):
             continue
+        name = f"tarazu/{user}/{digest}/{process_id}"
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.connect(f"\0{name}")
@@ -133,26 +159,34 @@ def running_services(configuration: Path | None) -> Iterator[RunningService]:
             connection.close()
             continue
         if _user_of(connection) == user:
+            seen.add(process_id)
             yield RunningService(process_id, connection)
         else:  # a stranger under its name
             connection.close()
 
 
-def _names(configuration: Path | None) -> list[str]:
+def _names() -> list[tuple[int, str, int]]:
+    """List the names that services listen at: user, digest of the configuration, process."""
     if not _SOCKETS.exists():
         return []
-    pattern = re.compile(rf"@(tarazu/\d+/{_digest(configuration)}/\d+)$", re.ASCII)
-    found = (pattern.search(line) for line in _SOCKETS.read_text("utf-8", "replace").splitlines())
-    return sorted({name[1] for name in found if name is not None})
+    found = (_NAME.search(line) for line in _SOCKETS.read_text("utf-8", "replace").splitlines())
+    return sorted({(int(name[1]), name[2], int(name[3])) for name in found if name is not None})
 
 
-def _prefix(user: int, configuration: Path | None) -> str:
-    return f"tarazu/{user}/{_digest(configuration)}/"
+def _paths(configuration: Path | None) -> tuple[str, ...]:
+    """Name a configuration by its path, the built-in one by the folder that it runs in; and by where links lead to.
+
+    A link may lead elsewhere by the time that a service is looked for, so the path as it is written comes first.
+    """
+    written = configuration or ""
+    return tuple(dict.fromkeys((os.path.abspath(written), os.path.realpath(written))))  # noqa: PTH100 - as above
 
 
-def _digest(configuration: Path | None) -> str:
-    """Name a configuration by its path, the built-in one by the folder that it runs in."""
-    path = os.path.abspath(configuration or "")  # noqa: PTH100 - a link may lead elsewhere by then
+def _prefix(user: int, path: str) -> str:
+    return f"tarazu/{user}/{_digest(path)}/"
+
+
+def _digest(path: str) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:DIGEST_CHARACTERS]
 
 

@@ -3,13 +3,13 @@
 import os
 import select
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from queue import Empty, SimpleQueue
 
 LINES_MAX = 10_000
 """Lines that wait for the writer; some megabytes."""
 LINE_BYTES_MAX = select.PIPE_BUF
-"""So much is written to a pipe in one piece, whatever other processes write to it."""
+"""So much is written to a pipe in one piece, whatever other processes write to it. No line is longer."""
 TELL_S = 1.0
 """So often the writer looks for what it has to tell by itself, where no line comes."""
 DRAIN_S = 2.0
@@ -63,10 +63,11 @@ class LineWriter:
         while is_open:
             lines = self._take()
             is_open = None not in lines
-            self._write(b"".join([*filter(None, lines), *self._told()]))
+            for piece in _pieces([*filter(None, lines), *self._told()]):
+                self._write(piece)
 
     def _take(self) -> list[bytes | None]:
-        """Take what waits, as much as is written in one piece."""
+        """Take what waits, about as much as is written in one piece."""
         taken: list[bytes | None] = []
         size = 0
         try:
@@ -89,12 +90,15 @@ class LineWriter:
         with self._counting:
             self._dropped += 1
 
-    def _write(self, text: bytes) -> None:
-        """Write it all, however long that takes. Where that fails, on a full disk or without a reader, it is lost."""
-        while text:
+    def _write(self, piece: bytes) -> None:
+        """Write it all, however long that takes. Where that fails, on a full disk or without a reader, it is lost.
+
+        A pipe takes the whole of it at once, so that nothing of another process comes between.
+        """
+        while piece:
             self._poll.poll()  # the descriptor may be one that does not wait
             try:
-                text = text[os.write(self._descriptor, text[:LINE_BYTES_MAX]) :]
+                piece = piece[os.write(self._descriptor, piece) :]
             except BlockingIOError:
                 continue
             except OSError:
@@ -102,6 +106,23 @@ class LineWriter:
 
     def _write_at_once(self, line: bytes) -> None:
         if self._poll.poll(0):  # a pipe has room for LINE_BYTES_MAX then
-            self._write(line[:LINE_BYTES_MAX])
+            self._write(_bounded(line))
         else:
             self._drop()
+
+
+def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Pack lines, each whole, into pieces of at most LINE_BYTES_MAX."""
+    piece = b""
+    for line in map(_bounded, lines):
+        if piece and len(piece) + len(line) > LINE_BYTES_MAX:
+            yield piece
+            piece = b""
+        piece += line
+    if piece:
+        yield piece
+
+
+def _bounded(line: bytes) -> bytes:
+    """Cut what is longer than any line of the log, and end it as one."""
+    return line if len(line) <= LINE_BYTES_MAX else line[: LINE_BYTES_MAX - 1] + b"\n"

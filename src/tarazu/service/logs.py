@@ -15,6 +15,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 import structlog
@@ -30,6 +31,12 @@ TEXT_CHARACTERS_MAX = 500
 PLACES_MAX = 12
 """Of a traceback, the innermost."""
 CAUSES_MAX = 5
+TOLD_IN_OUR_WORDS = (
+    ("_granian", "Configured number of workers appears to be higher"),
+    ("psycopg", "error ignored terminating"),
+)
+"""What libraries say, by logger and first words, of what has a line of ours: `more_workers_than_cores`, and the error
+that whoever has the connection tells."""
 FIRST = ("timestamp", "level", "event", "process", "pid", "request_id")
 """The order in which a line begins, and what is left of one that is too long."""
 
@@ -62,7 +69,7 @@ def logs_written(settings: LogSettings) -> Iterator[LineWriter]:
 
     writer = LineWriter(STANDARD_ERROR, own_lines)
     structlog.configure(
-        processors=[structlog.processors.add_log_level, stamp, add_process, _add_request, _bounded, sums, render],
+        processors=[structlog.processors.add_log_level, stamp, add_process, _add_request, _plain, sums, render],
         wrapper_class=structlog.make_filtering_bound_logger(settings.level),
         logger_factory=lambda *_: _Logger(writer),
         cache_logger_on_first_use=False,  # what this process forks has a writer of its own
@@ -125,6 +132,8 @@ class _OtherLogger(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         message = record.getMessage().partition("\n")[0]
+        if any(record.name == name and message.startswith(begin) for name, begin in TOLD_IN_OUR_WORDS):
+            return
         level = max(record.levelno // 10 * 10, logging.DEBUG)
         log.log(level, "library_message", logger=record.name, message=message, **(trace_of(error) if error else {}))
 
@@ -167,13 +176,14 @@ def _add_request(_logger: object, _method: str, fields: Fields) -> Fields:
     return fields if unique is None else {**fields, "request_id": REQUEST_PREFIX + unique}
 
 
-def _bounded(_logger: object, _method: str, fields: Fields) -> Fields:
-    return {
-        name: f"{value[:TEXT_CHARACTERS_MAX]}…"
-        if isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX
-        else value
-        for name, value in fields.items()
-    }
+def _plain(_logger: object, _method: str, fields: Fields) -> Fields:
+    """Write the members of enumerations as what they stand for, and no text that is too long."""
+    return {name: _bounded(value.value if isinstance(value, Enum) else value) for name, value in fields.items()}
+
+
+def _bounded(value: object) -> object:
+    is_long = isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX
+    return f"{value[:TEXT_CHARACTERS_MAX]}…" if is_long else value  # type: ignore[index]  # is a text
 
 
 def _json(_logger: object, _method: str, fields: Fields) -> bytes:

@@ -19,7 +19,7 @@ from tarazu.service.people_acts import PeopleActs
 from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.request_history import RequestRow
-from tarazu.store.trail import Act, list_acts
+from tarazu.store.trail import Act, has_act, list_acts
 
 RETRY_AFTER_S_MAX = 86_400
 
@@ -76,6 +76,11 @@ class Provisioning(AccountActs, KeyActs, CreditActs, PeopleActs, AdminTokenActs)
                 existing_account(connection, account_id)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
+
+    def has_act(self, act_id: str) -> bool:
+        """Tell whether the trail has an act with this id."""
+        with self._reading() as connection:
+            return has_act(connection, act_id)
 
     def _switch(self, switch: Intake, act: str) -> Intake:
         with self._transaction() as connection:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 
 import structlog
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tarazu.backends.local import LOAD_TIMEOUT_S, LocalModels
 from tarazu.backends.local_model import LocalModelError
 from tarazu.service.advice import advice
 from tarazu.service.configuration import Configuration, ConfigurationError, load
+from tarazu.service.configuration.problems import listed
 from tarazu.service.configuration.schema import TIMEOUT_S_MAX
 from tarazu.service.pools import local_paths
 from tarazu.service.workers import Published, Workers
-
-RESTART_NEEDED = "changes of [server], [operators], [logs] and [database] wait for a restart"
+from tarazu.store.availability import reason_of
 
 log = structlog.get_logger()
 
@@ -29,24 +29,32 @@ class Reloaded(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def done(self) -> str:
+        """What is in force, for people."""
+        if self.problems:
+            return ""
+        models = f"{self.models:,} model{'' if self.models == 1 else 's'}"
+        return f"{models}, in force in {self.workers:,} worker{'' if self.workers == 1 else 's'}"
+
 
 class Reloader:
     """Reads the configuration again when it is asked to.
 
-    `read` is the configuration as it stood in the file. `on_change` is called with each configuration before it comes
-    into force.
+    `started` is the configuration as it stood in the file when the service started: some of it holds until it ends.
+    `on_change` is called with each configuration before it comes into force.
     """
 
     def __init__(
         self,
-        read: Configuration,
+        started: Configuration,
         workers: Workers,
         local_models: LocalModels,
         *,
         on_change: Callable[[Configuration], None],
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self._read = read
+        self._started = started
         self._workers = workers
         self._local_models = local_models
         self._on_change = on_change
@@ -56,7 +64,7 @@ class Reloader:
         self._drop: threading.Timer | None = None
 
     def __repr__(self) -> str:
-        return f"<Reloader of {self._read.path}>"
+        return f"<Reloader of {self._started.path}>"
 
     def start(self) -> None:
         """Begin to wait for being asked."""
@@ -72,11 +80,11 @@ class Reloader:
             try:
                 return self._reload()
             except Exception as error:  # noqa: BLE001 - the service goes on as it is
-                log.error("reload_failed", reason=repr(error))  # noqa: TRY400 - a trace may quote values
+                log.error("reload_failed", reason=reason_of(error))  # noqa: TRY400 - a trace may quote values
                 return Reloaded(problems=("the reload failed; the log of the service says why",))
 
     def _reload(self) -> Reloaded:
-        path = self._read.path
+        path = self._started.path
         if path is None:
             log.warning("nothing_to_reload", reason="the built-in demo catalogue does not change")
             return Reloaded(problems=("there is nothing to reload: the built-in demo catalogue does not change",))
@@ -90,9 +98,9 @@ class Reloader:
                 log.error("configuration_refused", problem=problem)  # noqa: TRY400 - the problem says it all
             self._drop_unused_later()
             return Reloaded(problems=problems)
-        needs_restart = _fixed(read) != _fixed(self._read)
-        if needs_restart:
-            log.warning("restart_needed", reason=RESTART_NEEDED)
+        waiting = _waiting(read, self._started)
+        if waiting is not None:
+            log.warning("restart_needed", reason=waiting)
         published = self._put_in_force(read)
         warnings = advice(read) if published.is_done else ()
         for line in warnings:
@@ -109,7 +117,7 @@ class Reloader:
             workers=published.workers,
             models=models,
             problems=() if published.is_done else (_shortfall(published),),
-            notes=((RESTART_NEEDED,) if needs_restart else ()) + warnings,
+            notes=(() if waiting is None else (waiting,)) + warnings,
         )
 
     def _put_in_force(self, read: Configuration) -> Published:
@@ -121,8 +129,6 @@ class Reloader:
         )
         if published.is_undone:
             self._on_change(in_force.configuration)
-        else:
-            self._read = read
         self._drop_unused_later()
         return published
 
@@ -143,9 +149,23 @@ class Reloader:
             self.reload()
 
 
-def _fixed(configuration: Configuration) -> tuple[object, ...]:
-    """Take what holds as long as the service runs."""
-    return configuration.server, configuration.operators, configuration.logs, configuration.database_url
+def _waiting(read: Configuration, started: Configuration) -> str | None:
+    """Name the settings that hold as long as the service runs, and are others now than at its start."""
+    before, now = _fixed(started), _fixed(read)
+    names = [name for name, value in now.items() if value != before[name]]
+    if not names:
+        return None
+    verbs = ("is", "waits") if len(names) == 1 else ("are", "wait")
+    return f"{listed(names)} {verbs[0]} not as at the start, and {verbs[1]} for a restart"
+
+
+def _fixed(configuration: Configuration) -> dict[str, object]:
+    """Take what holds as long as the service runs, each setting by its name."""
+    sections = {"server": configuration.server, "operators": configuration.operators, "logs": configuration.logs}
+    return {
+        "database.url": configuration.database_url,
+        **{f"{name}.{field}": value for name, section in sections.items() for field, value in asdict(section).items()},
+    }
 
 
 def _shortfall(published: Published) -> str:

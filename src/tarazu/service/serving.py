@@ -104,6 +104,8 @@ def _serve(
     with _hold_port(server) as held, _local_models(read) as local_models:
         if unbounded := read.catalogue.unbounded_models():
             log.warning("replies_unbounded", models=unbounded, advice="give each max_output_tokens")
+        if server.workers > (cores := os.cpu_count() or 1):
+            log.warning("more_workers_than_cores", workers=server.workers, cores=cores)
         server = replace(server, port=held.getsockname()[1])
         log.info(
             "starting",
@@ -122,8 +124,7 @@ def _serve(
             if ask.act == "drain":
                 return granian.departure.drain(ask.for_s)
             reloaded = reloader.reload()
-            done = "" if reloaded.problems else f"{reloaded.models} models, in force in {reloaded.workers} workers"
-            return Told(done, reloaded.notes, reloaded.problems)
+            return Told(reloaded.done, reloaded.notes, reloaded.problems)
 
         def begin() -> None:
             lines.start()

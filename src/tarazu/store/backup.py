@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from tarazu.store.books_path import looked_at
 from tarazu.store.copies import (
     BackupError,
     Contents,
@@ -31,7 +32,7 @@ def back_up(engine: Engine, target: Path, *, replaces: bool, tell: Tell) -> Cont
         BooksUnavailableError: there are no books, or they cannot be read.
     """
     books = books_file(engine)
-    if not books.is_file():
+    if looked_at(books) is None:
         raise no_books(engine)
     _check_target(target, books, replaces=replaces)
     with closing(own_connection(engine)) as source, new_file(target) as path:

@@ -23,7 +23,7 @@ from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import Hold, Reason, RequestState
 from tarazu.domain.errors import Refusal
 from tarazu.domain.keys import PresentedKey
-from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.availability import BooksUnavailableError, reason_of
 from tarazu.store.batch import run_batch
 from tarazu.store.engine import KeptConnection
 from tarazu.store.operations import (
@@ -232,7 +232,7 @@ class Ledger:
                 self._is_away = False
             except Exception as error:  # noqa: BLE001 - the thread goes on; each caller is told
                 self._is_away = isinstance(error, BooksUnavailableError)
-                log.error("ledger_batch_failed", operations=len(calls), reason=repr(error))  # noqa: TRY400 - a trace may quote values
+                log.error("ledger_batch_failed", operations=len(calls), reason=reason_of(error))  # noqa: TRY400 - a trace may quote values
                 answers = [error] * len(calls)
             if calls[-1].operation == Sweep() and answers[-1] == SWEEP_MAX:
                 self._next_sweep_s = 0.0

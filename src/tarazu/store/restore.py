@@ -12,6 +12,7 @@ from sqlalchemy import URL, Engine
 
 from tarazu.store.audit import audit
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.books_path import looked_at
 from tarazu.store.copies import (
     STEP_PAGES,
     BackupError,
@@ -59,7 +60,7 @@ def prepare(engine: Engine, file: Path, folder: Path, tell: Tell) -> PreparedBac
     """
     if not file.is_file():
         raise BackupError(f"There is no file {file}.")
-    if books_file(engine).exists() and file.samefile(books_file(engine)):
+    if looked_at(books_file(engine)) is not None and file.samefile(books_file(engine)):
         raise BackupError(f"{file} is the database itself.")
     make_file(engine)
     with closing(own_connection(engine)) as live:

@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, text
 
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.books_path import looked_at, missing_folder
 from tarazu.store.engine import transaction
 
 HEAD = "0005"
@@ -30,7 +31,7 @@ def current_revision(engine: Engine) -> str | None:
     if is_sqlite:
         from tarazu.store.sqlite import books_file  # noqa: PLC0415 - a driver that PostgreSQL does without
 
-        if not books_file(engine).exists():
+        if looked_at(books_file(engine)) is None:
             return None
     with transaction(engine, read_only=True) as connection:
         tables = set(connection.execute(text(_TABLES[engine.dialect.name])).scalars())
@@ -49,7 +50,11 @@ def current_revision(engine: Engine) -> str | None:
 def no_books(engine: Engine) -> BooksUnavailableError:
     """Say that there are none, where they are looked for, and what makes them."""
     if engine.dialect.name == "sqlite":
-        problem = f"There are no books at {_place(engine)}."
+        from tarazu.store.sqlite import books_file  # noqa: PLC0415 - as above
+
+        folder = missing_folder(books_file(engine))
+        missing = "" if folder is None else f", nor a folder {folder}. Make the folder first"
+        problem = f"There are no books at {_place(engine)}{missing}."
     else:
         problem = "The database has no books yet."
     return BooksUnavailableError(f"{problem} Make them with: tarazu db upgrade")

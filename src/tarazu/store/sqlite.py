@@ -14,6 +14,7 @@ from sqlalchemy.pool import QueuePool
 
 from tarazu.domain.search_form import search_form
 from tarazu.store.availability import BooksUnavailableError
+from tarazu.store.books_path import cannot_be_made, cannot_be_opened, looked_at, missing_folder
 from tarazu.store.prepared import driver_errors
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
 
@@ -41,8 +42,8 @@ def sqlite_engine(url: URL) -> Engine:
     Raises:
         BooksUnavailableError: the URL names no file, or the SQLite library is too old.
     """
-    if not url.database or ":memory:" in url.database:
-        # Each connection would have books of its own.
+    if not url.database or ":memory:" in url.database or "\0" in url.database:
+        # Of memory each connection would have books of its own.
         raise BooksUnavailableError("database.url must name a file, for example sqlite:///tarazu.db.")
     if pysqlite3.dbapi2.sqlite_version_info < LEAST_VERSION:
         raise BooksUnavailableError(
@@ -73,12 +74,14 @@ def make_file(engine: Engine) -> None:
         BooksUnavailableError: it cannot be made there.
     """
     path = books_file(engine)
-    if path.exists():
+    if looked_at(path) is not None:
         return
     try:
         path.touch(PRIVATE)
+    except FileNotFoundError:
+        raise cannot_be_made(path, f"there is no folder {missing_folder(path)}") from None
     except OSError as error:
-        raise BooksUnavailableError(f"The books cannot be made at {path.absolute()}: {error.strerror}.") from None
+        raise cannot_be_made(path, error.strerror) from None
 
 
 def books_file(engine: Engine) -> Path:
@@ -89,9 +92,13 @@ def books_file(engine: Engine) -> Path:
 
 
 def open_to_others(path: Path) -> tuple[Path, ...]:
-    """List the files of a database that other users can read or write."""
+    """List the files of a database that other users can read or write.
+
+    Raises:
+        BooksUnavailableError: they cannot be looked at.
+    """
     files = (path, *(path.with_name(path.name + end) for end in SIDE_FILES))
-    return tuple(file for file in files if file.exists() and file.stat().st_mode & OF_OTHERS)
+    return tuple(file for file in files if (found := looked_at(file)) is not None and found.st_mode & OF_OTHERS)
 
 
 def connect(path: Path, *parameters: str, **options: Any) -> Any:
@@ -132,7 +139,7 @@ def _connect(path: Path, _dialect: object, _record: object, _arguments: object, 
             raise
     if _is_still(path):
         return _opened(path, "mode=ro", "immutable=1", **kept)
-    raise BooksUnavailableError(f"The books at {path.absolute()} cannot be opened: {_reason(path)}.")
+    raise cannot_be_opened(path, _reason(path))
 
 
 def _opened(path: Path, *parameters: str, **options: Any) -> Any:
@@ -159,8 +166,6 @@ def _reason(path: Path) -> str:
         os.close(os.open(path, os.O_RDONLY))
     except OSError as error:
         return str(error.strerror)
-    if path.is_dir():
-        return "it is a folder"
     return f"SQLite works with files beside it, and in {path.absolute().parent} only others can make or write them"
 
 

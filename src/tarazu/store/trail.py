@@ -58,6 +58,11 @@ def list_acts(
     return [_act_of(row) for row in connection.execute(query).mappings()]
 
 
+def has_act(connection: Connection, act_id: str) -> bool:
+    """Tell whether the trail has an act with this id."""
+    return connection.execute(select(acts.c.id).where(acts.c.id == act_id)).first() is not None
+
+
 def newest_by_holder(
     connection: Connection, account_id: str, names: Collection[str], *, first_id: str, limit: int
 ) -> list[int]:

@@ -2,7 +2,7 @@
 
 import re
 from ipaddress import ip_network
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 API_PATH = "/api/v1"
 ADMIN_API_PATH = "/api/admin/v1"
@@ -64,6 +64,8 @@ def database_fault(url: str, *, may_hold_password: bool = False) -> str | None:
         return _postgresql_fault(url, may_hold_password=may_hold_password)
     sqlite = _SQLITE.fullmatch(url)
     if sqlite is None:
+        return _EXPECTED
+    if "\0" in unquote(sqlite["path"]):
         return _EXPECTED
     if ":memory:" in sqlite["path"]:
         return 'expected the path of a file, as in "sqlite:///tarazu.db": books in memory are lost with the process'

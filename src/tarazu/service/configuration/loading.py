@@ -21,6 +21,7 @@ from tarazu.service.configuration.addresses import (
 )
 from tarazu.service.configuration.catalogue import read_catalogue
 from tarazu.service.configuration.listening_host import listening_address, listening_fault
+from tarazu.service.configuration.opening import open_named
 from tarazu.service.configuration.problems import ConfigurationError, Findings, Problem
 from tarazu.service.configuration.schema import DatabaseSection, LogSettings, OperatorsSection, ServerSettings
 from tarazu.service.configuration.sections import check_outermost, read_section
@@ -31,9 +32,16 @@ DATABASE_VARIABLE = "TARAZU_DATABASE_URL"
 """Stands above [database] url; a password may be in it."""
 CONFIGURATION_FILE = Path("tarazu.toml")
 CONFIGURATION_BYTES_MAX = 1_048_576
+KEY_PARTS_MAX = 32
+"""Parts of a dotted key, as in `a.b.c`; no setting has ten."""
+DIGITS_MAX = 4_300
+"""Of an integer: what Python reads."""
 DEMO_FILE = "demo.toml"
 
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+_NAME = r"""(?:"[^"\n]*+" | '[^'\n]*+' | (?<![A-Za-z0-9_-])[A-Za-z0-9_-]++)"""
+_LONG_KEY = re.compile(rf"(?:{_NAME} [ \t]*+ \. [ \t]*+){{{KEY_PARTS_MAX}}}", re.VERBOSE)
+_LONG_NUMBER = re.compile(rf"(?<![0-9_])[0-9](?:_?+[0-9]){{{DIGITS_MAX}}}")
 _HEADER_FAULT = "at the end of a table declaration"
 
 
@@ -123,7 +131,7 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, s
 
 def _read(path: Path, advice: str) -> str:
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:
             content = file.read(CONFIGURATION_BYTES_MAX + 1)
     except OSError as error:
         _fail(str(path), None, f"cannot be read ({error.strerror}), {advice}")
@@ -136,11 +144,14 @@ def _read(path: Path, advice: str) -> str:
 
 
 def _parse(file: str, text: str) -> dict[str, Any]:
+    if long_key := _LONG_KEY.search(text):  # the parser's time grows with the square of its length
+        line = text.count("\n", 0, long_key.start()) + 1
+        _fail(file, line, f"is not usable TOML: a key has more than {KEY_PARTS_MAX} parts")
     try:
         return tomllib.loads(text)
     except RecursionError:
         _fail(file, None, "is not usable TOML: nested too deeply")
-    except ValueError as error:  # TOMLDecodeError, or the interpreter's own about a number of too many digits
+    except tomllib.TOMLDecodeError as error:
         message = str(error)
         place = _TOML_PLACE.search(message)
         line = text.count("\n") + 1
@@ -150,6 +161,10 @@ def _parse(file: str, text: str) -> dict[str, Any]:
         if _HEADER_FAULT in message:
             reason += '; a name with a slash, colon or space in it is written in quotes, as in [models."openai/gpt-4o"]'
         _fail(file, line if place else None, reason)
+    except ValueError:  # the interpreter's own, of a number that it would take long to read
+        number = _LONG_NUMBER.search(text)
+        line_of_number = None if number is None else text.count("\n", 0, number.start()) + 1
+        _fail(file, line_of_number, f"is not usable TOML: a number has more than {DIGITS_MAX:,} digits")
 
 
 def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
 from tarazu.service.configuration.lines import KeyPath
+from tarazu.service.configuration.opening import open_named
 from tarazu.service.configuration.problems import Findings
 from tarazu.service.configuration.schema import BackendSection
 from tarazu.service.configuration.surroundings import Surroundings
@@ -79,7 +80,7 @@ def _key_in_environment(name: str, environ: Mapping[str, str]) -> str:
 def _key_in_file(path: Path) -> str:
     """Read a key. What is wrong never names the path: a key may stand there by mistake."""
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:
             content = file.read(SECRET_BYTES_MAX + 1)
     except OSError as error:
         raise _SecretError(f"the file cannot be read ({error.strerror}), check its path") from None
