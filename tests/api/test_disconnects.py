@@ -158,7 +158,7 @@ def test_a_client_that_leaves_after_its_reply_was_sent_has_paid(
     assert len(backend.received) == 1
 
 
-@rows("decisions.reply.4")
+@rows("decisions.reply.4", "decisions.shares_and_time_outs.5")
 def test_whenever_clients_leave_their_credits_are_charged_or_back(
     service: RunningService, backend: ScriptedBackend
 ) -> None:

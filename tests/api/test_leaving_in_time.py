@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -58,8 +59,8 @@ def catalogue() -> Iterator[str]:
         yield MODELS + FULL.replace("ADDRESS", address)
 
 
-def _ask(wire: Wire, customer: Customer, model: str) -> None:
-    body = json.dumps({"model": model, "prompt": "Hello"}).encode()
+def _ask(wire: Wire, customer: Customer, model: str, prompt: str = "Hello") -> None:
+    body = json.dumps({"model": model, "prompt": prompt}).encode()
     wire.send(chat_head(customer, f"Content-Length: {len(body)}") + body)
 
 
@@ -158,3 +159,26 @@ def test_who_leaves_in_the_pause_between_two_tries_is_gone_in_time(
         return took_s if len(backend.received) == 1 + 2 else MISSED_S
 
     _assert_in_time(measure)
+
+
+@rows("decisions.shares_and_time_outs.6")
+def test_an_account_that_asks_for_much_delays_another_by_one_request(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """At a backend that takes one at a time: whoever comes last is served next but one."""
+    greedy, modest = service.customer(), service.customer()
+    backend.hold()
+    with ExitStack() as stack:
+        asked = [(greedy, f"greedy {number}") for number in range(5)] + [(modest, "modest")]
+        wires = []
+        for customer, prompt in asked:
+            wires.append(stack.enter_context(Wire(service.port)))
+            before = states_of(service, customer).count("held")
+            _ask(wires[-1], customer, "narrow", prompt)
+            wait_until(lambda: states_of(service, customer).count("held") > before)  # noqa: B023 - it is waited for here
+        backend.let_go()
+        assert [wire.answer().status for wire in wires] == [200] * len(asked)
+    prompts = [received.body["messages"][-1]["content"] for received in backend.received]
+    assert prompts[0] == "greedy 0"
+    assert "modest" in prompts[:3]
+    assert sorted(prompts) == sorted(prompt for _, prompt in asked)

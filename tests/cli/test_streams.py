@@ -1,6 +1,7 @@
 """Closed and full outputs: a command fails in one line, and what is shown once is not lost in silence."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Command
     for path, given in {**WITH_BOOKS, ("db", "upgrade"): (), ("db", "restore"): ("restored.db", "--yes")}.items():
         if path == ("request",):
             continue  # there is none that it could show
-        names = made(tarazu, "-".join(path))
+        names = made(tarazu, "-".join(path), given)
         if path == ("db", "upgrade"):
             for file in folder.glob("tarazu.db*"):
                 file.unlink()
@@ -143,15 +144,22 @@ def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Command
     assert len(changing) == len(WITH_BOOKS) + 2 - sum(path[-1] in READING for path in WITH_BOOKS)
 
 
-def made(tarazu: Commands, name: str) -> dict[str, str]:
-    """Make an account, a key, an operator and a token, of these names; answer with the ids, each by its beginning."""
-    account = tarazu.account("--email", f"{name}@example.com", "--plan", "basic")
-    return {
-        "acc_": account,
-        "key_": tarazu.json("key", "create", account, "--name", "k")["id"],
-        "opr_": tarazu.json("admin", "operator", "create", "--email", f"{name}@example.com", "--name", "A")["id"],
-        "tok_": tarazu.json("admin", "token", "create", "--name", "t", "--scopes", "read")["id"],
+def made(tarazu: Commands, name: str, arguments: tuple[str, ...]) -> dict[str, str]:
+    """Make what the arguments name: account, key, operator or token; answer with the ids, each by its beginning."""
+
+    def key() -> str:
+        account = tarazu.account("--email", f"key-{name}@example.com", "--plan", "basic")
+        return str(tarazu.json("key", "create", account, "--name", "k")["id"])
+
+    operator = ("admin", "operator", "create", "--email", f"{name}@example.com", "--name", "A")
+    makers: dict[str, Callable[[], str]] = {
+        "acc_": lambda: tarazu.account("--email", f"{name}@example.com", "--plan", "basic"),
+        "key_": key,
+        "opr_": lambda: str(tarazu.json(*operator)["id"]),
+        "tok_": lambda: str(tarazu.json("admin", "token", "create", "--name", "t", "--scopes", "read")["id"]),
     }
+    wanted = [kind for kind in makers if any(part.startswith(kind) for part in arguments)]
+    return {kind: makers[kind]() for kind in wanted}
 
 
 def left_behind(folder: Path) -> object:
