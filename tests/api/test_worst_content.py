@@ -43,9 +43,9 @@ BODY_RATIO_MAX = 200
 PLAIN_TIMES = 2
 TRIES = 3
 """On a busy machine one measurement says little; of several the least counts."""
-ALWAYS = 5
+ALWAYS = 3
 """Fillers that are always tried; of what is worst elsewhere some are drawn."""
-DRAWN = 5
+DRAWN = 3
 """For each header, parameter or field, at scale 1."""
 ENDING_SESSIONS = ("/sign-out", "/sessions/end", "/sessions/end-others")
 """Forms after which nobody would be signed in any more."""
