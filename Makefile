@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 # tests/support/sharing.py says which tests stay together in one process.
-PARALLEL = --numprocesses auto --maxprocesses 5 --dist loadfile
+PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
 PYTEST_ARGS ?= $(PARALLEL) --slowest-files 20
 PYTEST = $(BIN)/python -m pytest
 # The tests start hundreds of processes, which need not compile the same code each.

@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Run the tests in two processes more than there are cores, and what waits for time-outs in another."""
-    return (os.cpu_count() or 1) + 3
+    """Run the tests in one process more than there are cores, and what waits for time-outs in another."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)

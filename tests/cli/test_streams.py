@@ -115,8 +115,7 @@ def test_what_is_shown_once_is_not_lost_in_silence(
         assert ran.status == 1
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Commands, folder: Path, output: str) -> None:
+def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Commands, folder: Path) -> None:
     """Each command that has changed the books or a file says so in a line of its own; one that has not, says no such.
 
     Which are those is seen from what they leave behind, so one that is added is held to it too.
@@ -132,9 +131,9 @@ def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Command
                 file.unlink()
         before = left_behind(folder)
         arguments = (next((names[kind] for kind in names if part.startswith(kind)), part) for part in given)
-        ran = run_in_shell(folder, (*path, *arguments), output)
+        ran = run_in_shell(folder, (*path, *arguments), FULL)
         problem, *told = ran.err.splitlines()
-        assert OUTPUTS[output] in problem, path
+        assert OUTPUTS[FULL] in problem, path
         assert ran.status == 1, path
         if left_behind(folder) != before:
             changing.add(path)

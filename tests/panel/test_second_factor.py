@@ -176,8 +176,9 @@ SHOWN_AT_ONCE = {"invite": "/panel/invitation/", "keys/new": "trz_"}
 BALANCES = {"credits/add": 5, "credits/correct": 7}
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("has_second_factor", [False, True])
+@pytest.mark.parametrize(
+    ("form", "has_second_factor"), [*((form, False) for form in FORMS), ("credits/add", True), ("invite", True)]
+)
 def test_the_password_is_asked_for_again_before_what_matters(
     service: RunningService,
     form: str,
