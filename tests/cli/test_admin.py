@@ -196,7 +196,7 @@ def test_trail_goes_page_by_page_and_by_account(tarazu: Commands) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("trail", "--before", "zzz"), "There is no act 'zzz'.\nList them with: tarazu admin trail"),
+        (("trail", "--before", "zzz"), "There is no act 'zzz'. List them with: tarazu admin trail"),
         (("trail", "--before", "act_"), "There is no act 'act_'."),
         (("operator", "invite", "opr_x"), "There is no operator 'opr_x'."),
         (("operator", "set", "opr_x", "--status", "active"), "There is no operator 'opr_x'."),

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from tarazu.cli.admin_operator import operator_app
 from tarazu.cli.admin_token import token_app
 from tarazu.cli.desk import open_provisioning, read_configuration
-from tarazu.cli.errors import CommandError
 from tarazu.cli.options import AsJson, ConfigPath, command_group, number_option
 from tarazu.cli.output import Column, print_json, print_table, say
 from tarazu.cli.people_documents import ActDocument, TrailDocument
@@ -57,8 +56,6 @@ def trail(
         tarazu admin trail --before act_00VApAnzM4jTCyZEv6JmMpG --json
     """
     with open_provisioning(read_configuration(config)) as provisioning:
-        if before is not None and not provisioning.has_act(before):
-            raise CommandError(f"There is no act {before!r}.", f"List them with: {command_line('admin trail', config)}")
         document = TrailDocument.of(provisioning.trail(limit=limit, account_id=account, before=before))
     if as_json:
         print_json(document)

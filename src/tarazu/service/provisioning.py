@@ -16,7 +16,7 @@ from tarazu.service.credit_acts import CreditActs
 from tarazu.service.finding import existing_account, existing_request
 from tarazu.service.key_acts import KeyActs
 from tarazu.service.people_acts import PeopleActs
-from tarazu.service.provisioning_errors import ProvisioningError
+from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.request_history import RequestRow
 from tarazu.store.trail import Act, has_act, list_acts
@@ -68,19 +68,16 @@ class Provisioning(AccountActs, KeyActs, CreditActs, PeopleActs, AdminTokenActs)
         """List what was done, newest first: at most `limit` acts, of one account if given, before the act `before`.
 
         Raises:
-            ProvisioningError: `limit` is out of bounds, or there is no such account.
+            ProvisioningError: `limit` is out of bounds, or there is no such account or act.
         """
         checked_length(limit)
         with self._reading() as connection:
             if account_id is not None:
                 existing_account(connection, account_id)
+            if before is not None and not has_act(connection, before):
+                raise NotThereError("There is no act {act!r}.", hint="List them with: tarazu admin trail", act=before)
             found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
         return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
-
-    def has_act(self, act_id: str) -> bool:
-        """Tell whether the trail has an act with this id."""
-        with self._reading() as connection:
-            return has_act(connection, act_id)
 
     def _switch(self, switch: Intake, act: str) -> Intake:
         with self._transaction() as connection:
