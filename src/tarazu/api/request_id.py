@@ -36,7 +36,7 @@ class RequestIds:
 
     def close_connections(self) -> None:
         """Let each answer from now on tell that its connection closes, and close it."""
-        self._more = [*self._always, (b"connection", b"close")]
+        self._more = [*self._always, CLOSE]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request under an id of its own."""

@@ -77,15 +77,15 @@ class BackOffice:
 
         Nobody is let in by that, which the books alone decide; it is about lines.
         """
-        digest = sha256(secret.encode("utf-8", "surrogatepass"))
-        if digest.digest() in self._met:
-            current_asker.set(Asker(digest.hexdigest()))
+        digest = _digest_of(secret)
+        if digest in self._met:
+            current_asker.set(Asker(digest.hex()))
         else:
             current_asker.set(Asker(place_of(address, ipv6_bits=STRANGERS_IPV6_BITS), is_known=False))
 
     def let_in(self, secret: str, id_: str) -> None:
         """Note that whoever has shown the secret is known, by the id of a person or a program."""
-        digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        digest = _digest_of(secret)
         self._met[digest] = None
         self._met.move_to_end(digest)
         if len(self._met) > MET_MAX:
@@ -136,6 +136,10 @@ class BackOffice:
         asker = current_asker.get()
         room = self._known if asker.is_known else self._strangers
         return await room.run(asker.line, call)
+
+
+def _digest_of(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _full() -> BackOfficeFullError:

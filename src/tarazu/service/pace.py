@@ -20,11 +20,18 @@ def require_pace(
     Raises:
         ConflictError: so many were done in the last hour; the message tells how long to wait.
     """
-    first_id = first_act_id(now_ms - HOUR_MS + 1)
-    done_at_ms = newest_by_holder(connection, account_id, names, first_id=first_id, limit=hourly_max)
+    done_at_ms = done_within_an_hour(connection, account_id, names, limit=hourly_max, now_ms=now_ms)
     if len(done_at_ms) == hourly_max:
         raise ConflictError(
             "This was done {count} times within an hour, and may not be done more often. Minutes to wait: {minutes}.",
             count=hourly_max,
             minutes=-((now_ms - done_at_ms[-1] - HOUR_MS) // MILLISECONDS_PER_MINUTE),
         )
+
+
+def done_within_an_hour(
+    connection: Connection, account_id: str, names: Collection[str], *, limit: int, now_ms: int
+) -> list[int]:
+    """Tell when an account's holder has done these acts in the last hour, the newest first: at most `limit`."""
+    first_id = first_act_id(now_ms - HOUR_MS + 1)
+    return newest_by_holder(connection, account_id, names, first_id=first_id, limit=limit)

@@ -6,9 +6,8 @@ from sqlalchemy import Connection
 
 from tarazu.domain.people import Person, PersonKind
 from tarazu.service.acting import record_act
-from tarazu.service.identifiers import first_act_id
-from tarazu.service.pace import HOUR_MS
-from tarazu.store.trail import Via, newest_by_holder
+from tarazu.service.pace import done_within_an_hour
+from tarazu.store.trail import Via
 
 OFTEN = frozenset({"sign_in", "end_sessions"})
 """What a person may do as often as they like, and a trail must not grow by without end."""
@@ -20,8 +19,8 @@ def record_personal_act(connection: Connection, act: str, person: Person, now_ms
     """Put an act of a person on themselves, whose row is locked, into the trail. `detail` must hold no secret."""
     is_holder = person.kind is PersonKind.HOLDER
     if is_holder and act in OFTEN:
-        names, first_id = [f"account.{each}" for each in OFTEN], first_act_id(now_ms - HOUR_MS + 1)
-        recorded = newest_by_holder(connection, person.id, names, first_id=first_id, limit=OFTEN_HOURLY_MAX)
+        names = [f"account.{each}" for each in OFTEN]
+        recorded = done_within_an_hour(connection, person.id, names, limit=OFTEN_HOURLY_MAX, now_ms=now_ms)
         if len(recorded) == OFTEN_HOURLY_MAX:
             return
     record_act(

@@ -32,17 +32,17 @@ def is_of(table: Table, owner: Owner) -> ColumnElement[bool]:
     return table.c[_COLUMNS[owner.kind]] == owner.id
 
 
+def make_room(connection: Connection, table: Table, owner: Owner, *, by: ColumnElement[int], most: int) -> None:
+    """Take away an owner's rows with the least `by`, so that with one more there are `most` of them."""
+    newest = select(table.c.digest).where(is_of(table, owner)).order_by(by.desc(), table.c.digest).limit(most - 1)
+    connection.execute(delete(table).where(is_of(table, owner), table.c.digest.not_in(newest)))
+
+
 def insert_newest(
     connection: Connection, table: Table, digest: bytes, owner: Owner, now_ms: int, *, expires_at_ms: int, most: int
 ) -> None:
     """Add a row that ends, of a person whose row is locked; those that end first make room beyond `most`."""
-    newest = (
-        select(table.c.digest)
-        .where(is_of(table, owner))
-        .order_by(table.c.expires_at_ms.desc(), table.c.digest)
-        .limit(most - 1)
-    )
-    connection.execute(delete(table).where(is_of(table, owner), table.c.digest.not_in(newest)))
+    make_room(connection, table, owner, by=table.c.expires_at_ms, most=most)
     values = {"digest": digest, "created_at_ms": now_ms, "expires_at_ms": expires_at_ms}
     connection.execute(insert(table).values(**values, **owner_values(owner)))
 

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from tarazu.domain.sessions import Session
-from tarazu.store.owners import Owner, is_of, owner_of, owner_values
+from tarazu.store.owners import Owner, is_of, make_room, owner_of, owner_values
 from tarazu.store.schema import sessions
 
 SESSIONS_MAX = 20
@@ -15,7 +15,7 @@ SESSIONS_MAX = 20
 def insert_session(connection: Connection, session: Session) -> None:
     """Add a session of a person whose row is locked; the oldest end where there would be more than SESSIONS_MAX."""
     owner = Owner(session.kind, session.person_id)
-    _make_room(connection, owner)
+    make_room(connection, sessions, owner, by=sessions.c.created_at_ms, most=SESSIONS_MAX)
     connection.execute(
         insert(sessions).values(
             digest=session.digest,
@@ -83,13 +83,3 @@ def _session_of(row: Any) -> Session:
         browser=row["browser"],
         confirmed_at_ms=row["confirmed_at_ms"],
     )
-
-
-def _make_room(connection: Connection, owner: Owner) -> None:
-    newest = (
-        select(sessions.c.digest)
-        .where(is_of(sessions, owner))
-        .order_by(sessions.c.created_at_ms.desc(), sessions.c.digest)
-        .limit(SESSIONS_MAX - 1)
-    )
-    connection.execute(delete(sessions).where(is_of(sessions, owner), sessions.c.digest.not_in(newest)))
