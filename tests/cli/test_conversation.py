@@ -58,6 +58,15 @@ class Terminal:
         status: int = self.process.wait()
         return status
 
+    def leave(self) -> None:
+        """End as a person does, by Ctrl-D: a process that is killed cannot tell which of its lines were reached."""
+        try:
+            if self.process.isalive():
+                self.process.sendeof()
+                self.end()
+        finally:
+            self.process.close(force=True)
+
 
 @pytest.fixture
 def terminals() -> Iterator[list[Terminal]]:
@@ -65,7 +74,7 @@ def terminals() -> Iterator[list[Terminal]]:
     opened: list[Terminal] = []
     yield opened
     for terminal in opened:
-        terminal.process.close(force=True)
+        terminal.leave()
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """PostgreSQL that is away when the service starts is waited for; what waiting does not mend is told at once."""
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,33 @@ from tarazu.service.books import make_books
 from tarazu.store.availability import BooksUnavailableError
 from tests.support.at_once import wait_until
 from tests.support.patience import PATIENCE_S
+from tests.support.pooler import pooler
 from tests.support.stores import PostgresqlStore, restartable_server
 
 
+@contextmanager
+def directly(url: str, _folder: Path) -> Iterator[str]:
+    """Reach the server by its own address."""
+    yield url
+
+
+@contextmanager
+def through_a_pooler(url: str, folder: Path) -> Iterator[str]:
+    """Reach it through one that goes on when the server is away."""
+    with pooler(folder / "pooler", url, pool_mode="session", server_login_retry="1") as through:
+        yield through
+
+
 @pytest.mark.postgresql
-def test_a_server_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reached", [directly, through_a_pooler])
+def test_a_server_that_comes_later_is_waited_for(
+    tmp_path: Path, reached: Callable[[str, Path], AbstractContextManager[str]]
+) -> None:
     """With one line in the log; the start goes on when it is there."""
-    with restartable_server(tmp_path, in_memory=True) as server:
-        url = PostgresqlStore(server.url).new_books(tmp_path)
+    with (
+        restartable_server(tmp_path, in_memory=True) as server,
+        reached(PostgresqlStore(server.url).new_books(tmp_path), tmp_path) as url,
+    ):
         server.crash()
         with capture_logs() as logged, ThreadPoolExecutor(1) as thread:
             made = thread.submit(make_books, url)

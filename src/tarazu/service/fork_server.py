@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
@@ -35,9 +36,7 @@ class ForkServer:
         self._socket.settimeout(ANSWER_TIMEOUT_S)
         self.process_id = os.fork()
         if self.process_id == 0:
-            self._socket.close()
-            forget()  # or the port would stay taken as long as a worker finishes what it serves
-            _serve(theirs, run)
+            _serve(self._socket, theirs, run, forget)
         theirs.close()
 
     def __repr__(self) -> str:
@@ -62,8 +61,11 @@ class ForkServer:
         os.waitpid(self.process_id, 0)
 
 
-def _serve(parent: socket.socket, run: Run) -> NoReturn:
+def _serve(parents: socket.socket, parent: socket.socket, run: Run, forget: Callable[[], None]) -> NoReturn:
+    """Be the server, until the parent closes its end, `parents`."""
     try:
+        parents.close()
+        forget()  # or the port would stay taken as long as a worker finishes what it serves
         hold_signals()  # for a worker they wait until it has its own answers; here they mean nothing
         name_process(NAME)
         while True:
@@ -71,29 +73,39 @@ def _serve(parent: socket.socket, run: Run) -> NoReturn:
             if not message:
                 os._exit(0)
             [descriptor] = descriptors
-            parent.sendall(_fork_orphan(parent, run, int.from_bytes(message), descriptor).to_bytes(PROCESS_ID_BYTES))
+            work = partial(_work, parent, run, int.from_bytes(message), descriptor)
+            parent.sendall(_fork_orphan(work).to_bytes(PROCESS_ID_BYTES))
             os.close(descriptor)
     finally:
         os._exit(1)
 
 
-def _fork_orphan(parent: socket.socket, run: Run, index: int, descriptor: int) -> int:
+def _work(parent: socket.socket, run: Run, index: int, descriptor: int) -> int:
+    parent.close()
+    return run(index, Connection(descriptor))
+
+
+def _fork_orphan(work: Callable[[], int]) -> int:
     """Fork a process whose parent ends at once, so that it becomes a child of this server's parent."""
     readable, writable = os.pipe()
     between = os.fork()
     if between == 0:
-        try:
-            worker = os.fork()
-            if worker == 0:
-                for each in (readable, writable, parent.detach()):
-                    os.close(each)
-                os._exit(run(index, Connection(descriptor)))
-            os.write(writable, worker.to_bytes(PROCESS_ID_BYTES))
-            os._exit(0)
-        finally:
-            os._exit(1)
+        _fork_and_end(work, (readable, writable))
     os.close(writable)
     worker = int.from_bytes(os.read(readable, PROCESS_ID_BYTES))
     os.close(readable)
     os.waitpid(between, 0)
     return worker
+
+
+def _fork_and_end(work: Callable[[], int], pipe: tuple[int, int]) -> NoReturn:
+    try:
+        worker = os.fork()
+        if worker == 0:
+            for each in pipe:
+                os.close(each)
+            os._exit(work())
+        os.write(pipe[1], worker.to_bytes(PROCESS_ID_BYTES))
+        os._exit(0)
+    finally:
+        os._exit(1)

@@ -101,13 +101,21 @@ def postgresql_engine(url: str) -> Engine:
 
 
 def is_away(url: str) -> bool:
-    """Tell whether the server cannot be reached, or lets nobody in yet. Role, password and database are not looked at.
+    """Tell whether the server cannot be reached, or lets nobody in yet: a wrong role, password or database does not.
 
     Raises:
         BooksUnavailableError: libpq does not take the URL.
     """
-    parameters = {"connect_timeout": str(CONNECT_TIMEOUT_S), **_parameters(url)}
-    return pq.PGconn.ping(make_conninfo("", **parameters).encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}
+    target = make_conninfo("", **{"connect_timeout": str(CONNECT_TIMEOUT_S), **_parameters(url)})
+    if pq.PGconn.ping(target.encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}:
+        return True
+    try:
+        psycopg.connect(target).close()
+    except psycopg.errors.ConnectionTimeout:
+        return True  # a pooler answers the ping by itself, and lets whoever connects wait for the server
+    except psycopg.Error:
+        return False
+    return False
 
 
 def allow_long_statements(connection: Connection) -> None:
