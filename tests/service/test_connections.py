@@ -1,5 +1,6 @@
 """The connections of a port are counted, and a socket that takes no more loses none of those that are made."""
 
+import os
 import socket
 from collections.abc import Iterator
 
@@ -7,6 +8,7 @@ import pytest
 
 from tarazu.service.connections import PortState, port_state, take_no_more
 from tests.support.at_once import wait_until
+from tests.support.processes import open_files
 
 REFUSED_AFTER_S = 0.3
 """Who connects in vain hears nothing: it is enough to see that for a moment."""
@@ -40,10 +42,12 @@ def test_a_port_that_nobody_uses_has_no_state() -> None:
 
 
 def test_who_takes_no_more_keeps_what_is_made(listener: socket.socket) -> None:
-    """Connections that are made and not accepted come through; new ones are not even made."""
+    """Connections that are made and not accepted come through; new ones are not even made. No file stays open for it."""
     place = listener.getsockname()[:2]
     with socket.create_connection(place) as made:
+        before = open_files(os.getpid())
         take_no_more(place[1])
+        assert open_files(os.getpid()) == before
         with pytest.raises(TimeoutError):
             socket.create_connection(place, REFUSED_AFTER_S)
         accepted, _ = listener.accept()

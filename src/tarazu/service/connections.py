@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -49,9 +49,23 @@ def take_no_more(port: int) -> None:
     is a moment without any. Who connects meanwhile hears nothing, and tries again after a second.
     """
     for descriptor in map(int, os.listdir("/proc/self/fd") if _FILES[0].exists() else ()):  # noqa: PTH208 - numbers
-        with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as each:
+        with suppress(OSError), borrowed(descriptor) as each:
             if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and each.getsockname()[1] == port:
                 _filter(each)
+
+
+@contextmanager
+def borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """Use a socket by its number among the open files. It stays open, and no further file is opened for it.
+
+    Raises:
+        OSError: the number is of something else, or of nothing.
+    """
+    each = socket.socket(fileno=descriptor)
+    try:
+        yield each
+    finally:
+        each.detach()
 
 
 def _filter(listener: socket.socket) -> None:

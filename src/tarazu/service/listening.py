@@ -4,7 +4,6 @@ Granian takes connections by itself. What it has no setting for is set at the so
 inherits it.
 """
 
-import os
 import resource
 import socket
 from contextlib import suppress
@@ -17,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tarazu.service.configuration import ServerSettings
+from tarazu.service.connections import borrowed
 
 UNREAD_TIMEOUT_S = 30
 """So long an answer may make no progress: after that the kernel ends a connection whose client does not read."""
@@ -94,5 +94,5 @@ def _end_unread(holder: SocketHolder) -> None:
     """Have connections end whose peer takes nothing for UNREAD_TIMEOUT_S, where the system knows how."""
     if not hasattr(socket, "TCP_USER_TIMEOUT"):
         return
-    with socket.socket(fileno=os.dup(holder.get_fd())) as listening:
+    with borrowed(holder.get_fd()) as listening:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_TIMEOUT_S * 1_000)

@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
+from tarazu.service.connections import borrowed
 from tarazu.service.link import Answer, Order, Stage
 
 TURN_S = 1.0
@@ -311,5 +312,5 @@ class Workers:
 def _bound_sending(connection: "Connection[Any, Any]") -> None:
     """Let a message that the other end does not read be given up."""
     bound = struct.pack("@ll", int(SEND_TIMEOUT_S), 0)
-    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+    with borrowed(connection.fileno()) as end:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
