@@ -42,7 +42,7 @@ def test_a_port_that_nobody_uses_has_no_state() -> None:
 
 
 def test_who_takes_no_more_keeps_what_is_made(listener: socket.socket) -> None:
-    """Connections that are made and not accepted come through; new ones are not even made. No file stays open for it."""
+    """Connections that are made and not accepted come through; new ones are not even made. No file is left open."""
     place = listener.getsockname()[:2]
     with socket.create_connection(place) as made:
         before = open_files(os.getpid())
