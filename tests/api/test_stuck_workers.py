@@ -27,7 +27,8 @@ WORKERS = 2
 MANY = 16
 """Callers enough that every worker gets some."""
 REPLACED_WITHIN_S = 15
-LEAVES_AFTER_S = 0.5
+LEAVES_AFTER_S = 2.0
+"""Far longer than a worker that runs takes: who leaves in the moment of the reply pays, as everywhere."""
 PAUSE_S = 3.0
 """Of all workers; shorter than what they are replaced for."""
 

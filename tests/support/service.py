@@ -27,7 +27,7 @@ from tarazu.service.auditing import audit_books
 from tarazu.service.books import open_books
 from tarazu.service.configuration import Configuration, load
 from tarazu.service.provisioning import Provisioning
-from tests.support.forked_commands import ForkedCommands
+from tests.support import forked
 from tests.support.left_behind import end_process_with_us
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import workers
@@ -207,8 +207,11 @@ class RunningService(Asking):
     """`tarazu serve` on a free port, with books of its own in `folder`.
 
     `catalogue` is the text of tarazu.toml without [server] and [database]. Logs are in `log`. `clock` is what the
-    process tells the time by, for who looks into its books.
+    process tells the time by, for who looks into its books. With `is_forked` the process is forked from one that has
+    imported what it needs.
     """
+
+    process: "subprocess.Popen[bytes] | forked.Forked"
 
     def __init__(
         self,
@@ -221,6 +224,7 @@ class RunningService(Asking):
         environ: Mapping[str, str] | None = None,
         clock: Clock = system_clock,
     ) -> None:
+        self.is_forked = False
         self.port = free_port()
         self.folder = folder
         self.config = folder / "tarazu.toml"
@@ -252,9 +256,6 @@ class RunningService(Asking):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        if "_commands" in self.__dict__:
-            self._commands.close()
-            del self._commands
         if "engine" in self.__dict__:
             self.engine.dispose()
 
@@ -263,8 +264,21 @@ class RunningService(Asking):
 
         Its standard error goes to its log, unless another is given.
         """
+        self.process = self._forked() if self.is_forked and stderr is None else self._begun(stderr)
+        end_process_with_us(self.process.pid)
+        until = time.monotonic() + PATIENCE_S
+        while not self._answers() or len(workers(self)) < self.configuration.server.workers:
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(POLL_S)
+
+    def _forked(self) -> forked.Forked:
+        output = forked.Output(self.log, self.log)
+        return forked.begin(("serve", "--config", str(self.config)), self.environ, output, cwd=self.folder)
+
+    def _begun(self, stderr: int | None) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-m", "tarazu", "serve", "--config", str(self.config)],
                 stdout=log,
                 stderr=log if stderr is None else stderr,
@@ -272,12 +286,6 @@ class RunningService(Asking):
                 env=self.environ,
                 cwd=self.folder,
             )
-        end_process_with_us(self.process.pid)
-        until = time.monotonic() + PATIENCE_S
-        while not self._answers() or len(workers(self)) < self.configuration.server.workers:
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < until, self.log.read_text()
-            time.sleep(POLL_S)
 
     def stop(self) -> int:
         """Stop the process as an operator does, and wait for its end."""
@@ -349,11 +357,7 @@ class RunningService(Asking):
 
     def run(self, *arguments: str, config: Path | None = None) -> "subprocess.CompletedProcess[str]":
         """Run a tarazu command on the same configuration, or on another."""
-        return self._commands.run((*arguments, "--config", str(config or self.config)), self.environ)
-
-    @cached_property
-    def _commands(self) -> ForkedCommands:
-        return ForkedCommands(self.environ)
+        return forked.run((*arguments, "--config", str(config or self.config)), self.environ)
 
     def json(self, *arguments: str) -> Any:
         """Run a tarazu command that must work, with --json; answer with what it prints."""
@@ -395,7 +399,8 @@ def _bearer(customer: Customer | None) -> dict[str, str]:
 
 @contextmanager
 def checked(service: RunningService) -> Iterator[RunningService]:
-    """Run a service; at the end its books must balance, and nothing unforeseen have happened."""
+    """Run a forked service; at the end its books must balance, and nothing unforeseen have happened."""
+    service.is_forked = True
     with service as running:
         yield running
         assert audit_books(running.engine, running.clock).differences == ()

@@ -4,23 +4,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.runs_first import runs_first
+from tests.support.runs_first import found_first
 from tests.support.service import CATALOGUE, RunningService, checked
 from tests.support.values import instant_ms
 
 NOON = "2026-02-10T12:00:00Z"
 
-_SITE = '''"""Let time.time_ns() tell the time in a file, in milliseconds: what the product's clock asks."""
-import time
-
-
-def _time_ns():
-    with open({file!r}) as clock:
-        return int(clock.read()) * 1_000_000
-
-
-time.time_ns = _time_ns
-'''
+SITE = Path(__file__).with_name("clock_site")
+"""What a process that tells the time by a clock runs first; the same for all, as `tests.support.forked` needs it."""
 
 
 class SetClock:
@@ -28,7 +19,7 @@ class SetClock:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "now_ms"
-        self.environ = runs_first(folder, _SITE.format(file=str(self._file)))
+        self.environ = {**found_first(SITE), "SET_CLOCK": str(self._file)}
         self.set(NOON)
 
     def __call__(self) -> int:
