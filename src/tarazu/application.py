@@ -64,7 +64,8 @@ def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | No
     admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
     refused_keys = RefusedKeys(service.forwarding)
     bodies = BodyReader(service.completions.account_of)
-    chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys)
+    asking, unserved = (crowds.asking, crowds.unserved) if crowds else (set[Peer](), dict[Peer, float]())
+    chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys, asking, unserved)
     health = HealthEndpoints(service.ledger, service.readiness)
     desk = Desk(service.program_office, service.auditor, service.forwarding, base_url)
 
@@ -106,7 +107,6 @@ def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | No
     )
     app.router.redirect_slashes = False
     heads = Heads(ShortCut(EarlyAnswers(app, crowds.see_off if crowds else _stay), CHAT_PATH, chat), ENCODED)
-    unserved = crowds.unserved if crowds else ()
     numbered = RequestIds(heads, setup.clock, is_https=base_url.startswith("https://"), unserved=unserved)
     service.on_drain = numbered.close_connections
     has_access_log = setup.configuration.logs.access

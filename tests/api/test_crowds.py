@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from tests.support.answers import credits_left
-from tests.support.at_once import at_once, wait_until
+from tests.support.at_once import at_once, held, wait_until
 from tests.support.backend import ScriptedBackend, resets, stalls
 from tests.support.envelopes import assert_domain_error
 from tests.support.missing import cannot_try
@@ -22,6 +22,7 @@ from tests.support.wire import Wire, chat_head
 CROWD = 8_200
 """More than a worker's places."""
 OF_ADDRESS = 512
+ASKING = 20
 NOT_READ = b"GET /docs HTTP/1.1\r\nHost: test\r\n\r\n" * 30
 
 
@@ -57,10 +58,12 @@ def test_running_out_of_open_files_is_no_failure_of_a_backend(
     [worker] = workers(service)
     body = b'{"prompt": "Hello"}'
     request = chat_head(customer, f"Content-Length: {len(body)}") + body
+    backend.die()  # with all connections that are kept to it
+    backend.come_back()
     backend.behaviour = resets
     with Wire(service.port) as wire:
         wire.send(request)
-        assert_domain_error(wire.answer(), 502, "upstream_error")  # so that no connection to the backend is kept
+        assert_domain_error(wire.answer(), 502, "upstream_error")
         backend.reset()
         with no_file_left(worker):
             for _ in range(5):
@@ -85,6 +88,22 @@ def test_one_callers_time_outs_do_not_make_a_model_unavailable(
     assert service.get(f"{MODELS}/test/two", other).json["available"] is True
     assert service.chat(other, model="test/two").status == 502
     assert service.get(f"{MODELS}/test/two", other).json["available"] is False
+
+
+@pytest.mark.usefixtures("many_files")
+def test_nobody_who_waits_for_a_completion_is_cut_off(service: RunningService, backend: ScriptedBackend) -> None:
+    """Though they are the newest of a crowd: their account would pay for what they could not get."""
+    customer = service.customer()
+    [worker] = workers(service)
+    before = open_files(worker)
+    with ExitStack() as stack:
+        for _ in range(OF_ADDRESS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+        with held(backend, *[partial(service.chat, customer)] * ASKING) as asked:
+            wait_until(lambda: open_files(worker) <= before + OF_ADDRESS + ASKING)  # with theirs to the backend
+            backend.let_go()
+            assert [future.result().status for future in asked] == [200] * ASKING
+    assert service.account(customer).used == ASKING
 
 
 @rows("decisions.added_by_this_project.11", "decisions.added_by_this_project.12")

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from tarazu.service.crowds import CALM_S, CROWDED_LOOK_S, LEAVING_S, LOOK_S, SERVED_S, Crowds, fair_bound
+from tarazu.service.own_connections import Peer
 from tests.support.patience import PATIENCE_S
 
 COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), max_size=20)
@@ -95,6 +96,25 @@ def test_those_that_were_cut_are_not_served() -> None:
         assert sorted(crowds.unserved) == sorted(cut)
         crowds.unserved.forget(time.monotonic() + SERVED_S + 1)
         assert not crowds.unserved
+
+
+def test_whoever_waits_for_a_completion_stays() -> None:
+    """Others of the same address go in their place; one who begins to wait in that moment stays too."""
+    with listening() as port:
+        crowds = port.crowds(of_address=3)
+        idle, asking = port.connect("127.0.0.2", 3), port.connect("127.0.0.2", 2)
+        crowds.asking.add(peer_of(asking[0]))
+
+        def joins(peers: Iterable[Peer], now_s: float) -> None:
+            crowds.asking.add(peer_of(asking[1]))
+            dict.update(crowds.unserved, dict.fromkeys(peers, now_s))
+
+        with patch.object(crowds.unserved, "add", joins):
+            for _ in range(2):
+                crowds.look()
+        assert not any(are_cut(asking))
+        assert are_cut(idle).count(True) == 2
+        assert not crowds.unserved.keys() & {peer_of(each) for each in asking}
 
 
 @pytest.mark.parametrize(("of_crowd", "is_flood"), [(3, False), (4, False), (5, True)])

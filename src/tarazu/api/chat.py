@@ -1,5 +1,6 @@
 """POST /chat/completions."""
 
+from collections.abc import Container
 from http import HTTPStatus
 
 from starlette.types import Receive, Scope, Send
@@ -17,6 +18,7 @@ from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import Idempotency
 from tarazu.domain.prompt import ChatRequest, read_chat_request
 from tarazu.service.completion import Answer, Completion, Completions, busy
+from tarazu.service.own_connections import Peer
 
 REPLAYED = (b"idempotent-replayed", b"true")
 BEFORE_THE_BODY = (Error.INVALID_API_KEY, Error.ACCOUNT_UNAVAILABLE, Error.SYSTEM_STOPPED)
@@ -26,13 +28,26 @@ BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
 
 
 class ChatEndpoint:
-    """The endpoint as an ASGI application: reads, asks the service, and answers, unless the client has left."""
+    """The endpoint as an ASGI application: reads, asks the service, and answers, unless the client has left.
 
-    def __init__(self, completions: Completions, bodies: BodyReader, clock: Clock, refused_keys: RefusedKeys) -> None:
+    `asking` has the peers who wait for a completion, and whoever is in `unserved` by then gets none.
+    """
+
+    def __init__(
+        self,
+        completions: Completions,
+        bodies: BodyReader,
+        clock: Clock,
+        refused_keys: RefusedKeys,
+        asking: set[Peer],
+        unserved: Container[Peer],
+    ) -> None:
         self._completions = completions
         self._bodies = bodies
         self._clock = clock
         self._refused_keys = refused_keys
+        self._asking = asking
+        self._unserved = unserved
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -52,10 +67,18 @@ class ChatEndpoint:
             await self._send(scope, send, await self._completions.complete(key, body), is_early=head.has_body)
             return
         request, idempotency = _request(head, body)
-        work = self._completions.complete(key, request, idempotency)
-        answer = await unless_gone(receive, work, self._completions.pulse)
-        if answer is not None:
-            await self._send(scope, send, answer)
+        peer = tuple(scope["client"])
+        self._asking.add(peer)
+        try:
+            if peer in self._unserved:
+                await self._send(scope, send, Answer(outcome=busy()), is_early=True)
+                return
+            work = self._completions.complete(key, request, idempotency)
+            answer = await unless_gone(receive, work, self._completions.pulse)
+            if answer is not None:
+                await self._send(scope, send, answer)
+        finally:
+            self._asking.discard(peer)
 
     async def _send(self, scope: Scope, send: Send, answer: Answer, *, is_early: bool = False) -> None:
         """Send the answer; after one that comes before the body's end the connection is closed."""

@@ -1,7 +1,8 @@
 """Watch over the connections that a worker has taken: no address may have so many that others find no place.
 
 Granian takes them by itself and asks nobody. So a thread looks at the worker's own sockets, and only where there are
-many; what one address has beyond its bound is cut off, the newest first.
+many; what one address has beyond its bound is cut off, the newest first. Whoever waits for a completion is let be: its
+account would pay for a reply that cannot come, and what it may ask at once has a bound of its own.
 """
 
 import threading
@@ -58,6 +59,11 @@ class Unserved(dict[Peer, float]):
         """Add those that a look has found too many."""
         self.update(dict.fromkeys(peers, now_s))
 
+    def drop(self, peers: Iterable[Peer]) -> None:
+        """Take out those that may stay."""
+        for peer in peers:
+            del self[peer]
+
     def shut(self, hosts: Iterable[str], seen: Container[Peer]) -> None:
         """Leave out until the next look whoever comes from one of these hosts only; `seen` were there before."""
         self._crowded, self._seen = frozenset(hosts), seen
@@ -81,6 +87,8 @@ class Crowds:
         self._of_address = min(of_address, self._room)
         self._trusted = tuple(ip_network(network, strict=False) for network in trusted)
         self.unserved = Unserved()
+        self.asking: set[Peer] = set()
+        """Those who wait for a completion. Whoever joins them looks into `unserved` afterwards."""
         self._leaving: dict[Peer, float] = {}
         """Those who have been told that their connection closes, and by when they must have gone."""
         self._seen: dict[Peer, int] = {}
@@ -118,17 +126,21 @@ class Crowds:
             if (owner := owner_of[peer[0]]) is not None:
                 of_owner.setdefault(owner, []).append(peer)
         bound = fair_bound({owner: len(peers) for owner, peers in of_owner.items()}, self._of_address, self._room)
-        newest = {
-            owner: sorted(peers, key=self._seen.__getitem__)[bound:]
-            for owner, peers in of_owner.items()
-            if len(peers) > bound
-        }
-        self.unserved.add((peer for peers in newest.values() for peer in peers), time.monotonic())
+        newest = {owner: self._newest(peers, bound) for owner, peers in of_owner.items() if len(peers) > bound}
         floods = (peers for owner, peers in newest.items() if len(of_owner[owner]) > FLOOD * bound)
         self.unserved.shut({host for peers in floods for host, _ in peers}, self._seen)
         for owner, peers in newest.items():
             self._tell(owner, len(peers))
         return sum(cut(found[peer], peer) for peers in newest.values() for peer in peers)
+
+    def _newest(self, peers: list[Peer], bound: int) -> list[Peer]:
+        """Choose who is cut off, and let nobody of them be served; whoever has asked until then stays."""
+        others = [peer for peer in peers if peer not in self.asking]
+        chosen = sorted(others, key=self._seen.__getitem__)[-(len(peers) - bound) :]
+        self.unserved.add(chosen, time.monotonic())
+        asking = [peer for peer in chosen if peer in self.asking]
+        self.unserved.drop(asking)
+        return [peer for peer in chosen if peer not in asking]
 
     def turn(self, in_use: int, now_s: float) -> float:
         """Look where so many connections are in use that there may be a crowd; tell when to ask again, in seconds."""
