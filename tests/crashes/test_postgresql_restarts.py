@@ -1,11 +1,14 @@
 """PostgreSQL crashes and comes back under load: the service says so at once, waits for nothing, and serves again."""
 
+import os
+import signal
 import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend
 from tests.support.load import Load
 from tests.support.processes import KIB, peak_bytes, workers
@@ -51,3 +54,20 @@ def test_a_database_that_crashes_under_load(backend: ScriptedBackend, random: Ra
             service.engine.dispose()  # the tests' own connections have broken too
             load.assert_books_exact(charged_unseen=0)
             assert load.cut == 0
+
+
+def test_a_worker_that_dies_meanwhile_is_replaced_by_one_that_waits(backend: ScriptedBackend, tmp_path: Path) -> None:
+    """The service stays, with the other worker, for as long as the database is away; then both serve."""
+    with restartable_server(tmp_path, in_memory=True) as server:
+        url = PostgresqlStore(server.url).new_books(tmp_path)
+        with RunningService(tmp_path, backend.url, server="workers = 2", database_url=url) as service:
+            customer, (dies, other) = service.customer(), workers(service)
+            server.crash()
+            os.kill(dies, signal.SIGKILL)
+            service.logged("database_awaited")
+            server.start()
+            wait_until(lambda: {service.chat(customer).status for _ in range(PROBES)} == {200})
+            assert other in workers(service)
+            assert len(workers(service)) == 2
+            assert service.run("reload").returncode == 0
+            service.engine.dispose()

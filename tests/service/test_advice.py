@@ -87,3 +87,22 @@ def test_a_key_file_that_others_can_read_is_told(tmp_path: Path, mode: int, *, i
     told = [line for line in advice(configuration) if "chmod 600" in line]
     assert told == ([f"Other users can read {file}. Keep them out with: chmod 600 '{file}'"] if is_told else [])
     assert file_advice(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_told"),
+    [
+        ({}, False),
+        ({"https_proxy": "http://proxy:3128"}, False),
+        ({"https_proxy": "socks5://user:word@proxy:1080"}, True),
+        ({"http_proxy": "socks5://proxy:1080"}, False),
+        ({"ALL_PROXY": "https://proxy"}, True),
+        ({"ALL_PROXY": "https://proxy", "no_proxy": ".example.com"}, False),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_told(tmp_path: Path, environ: dict[str, str], *, is_told: bool) -> None:
+    """For the backends that it stands before, without what it lets us in by."""
+    lines = [line for line in advice(_loaded(tmp_path, URL), environ) if "proxy" in line]
+    assert len(lines) == is_told
+    assert not any("word" in line for line in lines)
+    assert all(line.startswith("ai.example.com cannot be asked") for line in lines)

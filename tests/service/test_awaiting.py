@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import make_url
 from structlog.testing import capture_logs
@@ -15,6 +16,12 @@ from tests.support.at_once import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.pooler import pooler
 from tests.support.stores import PostgresqlStore, restartable_server
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less for a server that says nothing."""
+    monkeypatch.setattr("tarazu.store.postgresql.CONNECT_TIMEOUT_S", 1)
 
 
 @contextmanager
@@ -30,8 +37,17 @@ def through_a_pooler(url: str, folder: Path) -> Iterator[str]:
         yield through
 
 
+@contextmanager
+def through_one_that_has_met_it(url: str, folder: Path) -> Iterator[str]:
+    """Then the pooler lets anybody in without the server."""
+    with through_a_pooler(url, folder) as through:
+        with psycopg.connect(through) as met:
+            met.execute("SELECT 1")
+        yield through
+
+
 @pytest.mark.postgresql
-@pytest.mark.parametrize("reached", [directly, through_a_pooler])
+@pytest.mark.parametrize("reached", [directly, through_a_pooler, through_one_that_has_met_it])
 def test_a_server_that_comes_later_is_waited_for(
     tmp_path: Path, reached: Callable[[str, Path], AbstractContextManager[str]]
 ) -> None:
@@ -47,6 +63,20 @@ def test_a_server_that_comes_later_is_waited_for(
             server.start()
             made.result(PATIENCE_S)
     assert [line["event"] for line in logged] == ["database_awaited"]
+
+
+@pytest.mark.postgresql
+def test_a_pooler_is_not_blamed_for_a_server_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own refusals say so; only one that keeps no sessions is to be set otherwise."""
+    monkeypatch.setattr("tarazu.service.books.AWAY_S", 0.1)
+    with restartable_server(tmp_path, in_memory=True) as server:
+        url = PostgresqlStore(server.url).new_books(tmp_path)
+        with through_one_that_has_met_it(url, tmp_path) as through:
+            server.crash()
+            for _ in range(2):
+                with pytest.raises(BooksUnavailableError, match=r"does not answer|server_login_retry") as refused:
+                    make_books(through)
+                assert "pool_mode" not in str(refused.value)
 
 
 def test_a_server_that_stays_away_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

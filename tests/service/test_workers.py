@@ -146,6 +146,23 @@ def test_workers_that_keep_dying_end_the_service(count: int) -> None:
     workers.stop(PATIENCE_S)
 
 
+def test_who_stops_by_itself_when_all_are_to_leave_has_not_died() -> None:
+    """As when Ctrl-C in a terminal reaches all processes at once. One that is killed then has died."""
+    with capture_logs() as logs:
+        workers = Workers(COUNT, start_played, TAKES)
+        workers.start()
+        workers.enter(Stage.SERVING, PATIENCE_S)
+        workers.leave()
+        stops, dies = workers._living()
+        stops.hang_up()
+        wait_until(lambda: stops.has_ended)
+        dies.send_signal(signal.SIGKILL)
+        wait_until(lambda: dies.has_ended)
+        workers.stop(PATIENCE_S)
+        assert workers.keep() is True
+    assert [(line["worker"], line["ending"]) for line in logs if line["event"] == "worker_ended"] == [(2, "SIGKILL")]
+
+
 def test_one_that_does_not_stop_in_time_is_killed() -> None:
     """The others have stopped by then."""
     with capture_logs() as logs:

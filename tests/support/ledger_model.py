@@ -66,8 +66,6 @@ class LedgerModel(Tables):
         account = self.accounts[request.account]
         if request.state != "held":
             return request.state == state == "charged"
-        if state != "charged":
-            self.turn_page(account, now_ms)
         self._end_key(id_, state)
         if is_callers_doing:
             hour = now_ms // HOUR_MS
@@ -78,6 +76,8 @@ class LedgerModel(Tables):
             else:
                 account.free_hour, account.free_in_hour = account.free_hour if is_behind else hour, free + 1
         request.state = state
+        if state != "charged":
+            self.turn_page(account, now_ms)
         if state == "charged":
             self.add_usage(request, tokens)
         elif request.source == "api_balance":

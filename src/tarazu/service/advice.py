@@ -1,9 +1,11 @@
 """What a configuration allows and is yet no good: told by `tarazu check`, and at each reload."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tarazu.backends.proxies import Proxies, UnusableProxyError
 from tarazu.domain.catalogue import BackendSpec, Catalogue
 from tarazu.service.configuration import Configuration
 from tarazu.service.private_files import file_advice
@@ -13,15 +15,16 @@ from tarazu.store.books_path import looked_at, require_makeable, sqlite_path
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def advice(configuration: Configuration) -> tuple[str, ...]:
+def advice(configuration: Configuration, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Tell all of it, also what keeps the books from being used, or made where there are none."""
+    proxies = Proxies(environ)
     catalogue = configuration.catalogue
     return (
         *(
             f"{model_id} has a price, and its replies no bound: give it max_output_tokens."
             for model_id in catalogue.unbounded_models()
         ),
-        *_of_backends(catalogue),
+        *_of_backends(catalogue, proxies),
         *_of_books(configuration.database_url, catalogue),
     )
 
@@ -63,11 +66,11 @@ def _of_plans(database_url: str, catalogue: Catalogue) -> tuple[str, ...]:
     )
 
 
-def _of_backends(catalogue: Catalogue) -> Iterator[str]:
+def _of_backends(catalogue: Catalogue, proxies: Proxies) -> Iterator[str]:
     told = set()
     for model in catalogue.models.values():
         for backend in model.backends:
-            for line in (_sent_in_clear(model.id, backend), _file_advice(backend)):
+            for line in (_sent_in_clear(model.id, backend), _file_advice(backend), _proxy_advice(backend, proxies)):
                 if line is not None and line not in told:
                     told.add(line)
                     yield line
@@ -75,6 +78,20 @@ def _of_backends(catalogue: Catalogue) -> Iterator[str]:
 
 def _file_advice(backend: BackendSpec) -> str | None:
     return None if backend.api_key_file is None else file_advice(Path(backend.api_key_file))
+
+
+def _proxy_advice(backend: BackendSpec, proxies: Proxies) -> str | None:
+    url = urlsplit(backend.url or "")
+    if not url.hostname:
+        return None
+    try:
+        proxies.choose(url.scheme, url.hostname)
+    except UnusableProxyError:
+        return (
+            f"{url.hostname} cannot be asked: the environment names a proxy for {url.scheme} that is not "
+            "http://HOST:PORT. Name one, or pass it by with no_proxy."
+        )
+    return None
 
 
 def _sent_in_clear(model_id: str, backend: BackendSpec) -> str | None:

@@ -63,7 +63,7 @@ class BackOffice:
         self.catalogue = catalogue
         self.clock = clock
         self._engine = engine
-        self._met: OrderedDict[bytes, None] = OrderedDict()
+        self._met: OrderedDict[bytes, Asker] = OrderedDict()
         self._thread: FairThread = (
             FairThread("back-office", stopped=BooksUnavailableError) if beside is None else beside._thread  # noqa: SLF001 - it is its like
         )
@@ -75,22 +75,20 @@ class BackOffice:
     def meet(self, secret: str, address: str) -> None:
         """Note who asks from now on in this request: whoever shows a secret that was let in before waits as one known.
 
-        Nobody is let in by that, which the books alone decide; it is about lines.
+        All secrets of a person have one line, also those that have ended. Nobody is let in by that, which the books
+        alone decide; it is about lines.
         """
-        digest = _digest_of(secret)
-        if digest in self._met:
-            current_asker.set(Asker(digest.hex()))
-        else:
-            current_asker.set(Asker(place_of(address, ipv6_bits=STRANGERS_IPV6_BITS), is_known=False))
+        stranger = Asker(place_of(address, ipv6_bits=STRANGERS_IPV6_BITS), is_known=False)
+        current_asker.set(self._met.get(_digest_of(secret), stranger))
 
     def let_in(self, secret: str, id_: str) -> None:
         """Note that whoever has shown the secret is known, by the id of a person or a program."""
         digest = _digest_of(secret)
-        self._met[digest] = None
+        asker = self._met[digest] = Asker(id_)
         self._met.move_to_end(digest)
         if len(self._met) > MET_MAX:
             self._met.popitem(last=False)
-        current_asker.set(Asker(id_))
+        current_asker.set(asker)
 
     async def look(self, look: Callable[[Connection], T]) -> T:
         """Read the books: `look(connection)` in a transaction that sees one state of them.

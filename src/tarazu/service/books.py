@@ -14,14 +14,16 @@ AWAY_S = 60
 AWAY_PAUSE_S = 0.5
 
 
-def open_books(database_url: str) -> Engine:
-    """Open books that are there, as they are: none are made or migrated.
+def open_books(database_url: str, *, await_s: float = 0) -> Engine:
+    """Open books that are there, as they are: none are made or migrated. A server that is away is waited for, if told.
 
     Raises:
         BooksUnavailableError: there are none, they are of another release, or they cannot be reached or used.
     """
     engine = open_engine(database_url)
     try:
+        if await_s and engine.dialect.name == "postgresql":
+            _await_server(database_url, await_s)
         _require_head(engine)
     except BaseException:
         engine.dispose()
@@ -41,7 +43,7 @@ def make_books(database_url: str) -> None:
     engine = open_engine(database_url)
     try:
         if engine.dialect.name == "postgresql":
-            _await_server(database_url)
+            _await_server(database_url, AWAY_S)
             _require_head(engine)
         elif current_revision(engine) != HEAD:
             from tarazu.store.migrate import upgrade  # noqa: PLC0415 - half a second that most starts do without
@@ -70,15 +72,15 @@ def privacy_advice(database_url: str) -> str | None:
     return f"Other users can read the books. Keep them out with: {shlex.join(['chmod', '600', *map(str, files)])}"
 
 
-def _await_server(database_url: str) -> None:
-    """Wait for a PostgreSQL server that is away, for AWAY_S. What else is wrong with it is told where it is used."""
+def _await_server(database_url: str, await_s: float) -> None:
+    """Wait for a PostgreSQL server that is away. What else is wrong with it is told where it is used."""
     from tarazu.store.postgresql import is_away  # noqa: PLC0415 - a driver that SQLite does without
 
-    until_s = time.monotonic() + AWAY_S
+    until_s = time.monotonic() + await_s
     is_told = False
     while is_away(database_url) and time.monotonic() < until_s:
         if not is_told:
-            _warn("database_awaited", at_most_s=AWAY_S)
+            _warn("database_awaited", at_most_s=await_s)
             is_told = True
         time.sleep(AWAY_PAUSE_S)
 

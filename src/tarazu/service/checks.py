@@ -27,15 +27,15 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 def checked_text(what: str, text: str, length_max: int) -> str:
-    """Take the white space around a text off.
+    """Take the white space around a text off, which counts for its length.
 
     Raises:
         ProvisioningError: nothing that is seen is left, it is too long, or it has characters that cannot be printed.
     """
-    trimmed = text.strip()
+    trimmed = text[: length_max + 1].strip()
     printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
     is_seen = any(character not in UNSEEN and not character.isspace() for character in trimmed)
-    if not is_seen or len(trimmed) > length_max or not printable:
+    if not is_seen or len(text) > length_max or not printable:
         raise ProvisioningError(
             "The {what} must be 1 to {length_max} printable characters.", member=what, what=what, length_max=length_max
         )
@@ -48,8 +48,12 @@ def checked_email(email: str) -> str:
     Raises:
         ProvisioningError: it is none.
     """
-    trimmed = email.strip().lower()
-    if len(trimmed) > NAME_LENGTH_MAX or _EMAIL.fullmatch(trimmed) is None or not trimmed.isprintable():
+    trimmed = email[: NAME_LENGTH_MAX + 1].strip().lower()
+    if (
+        max(len(email), len(trimmed)) > NAME_LENGTH_MAX
+        or _EMAIL.fullmatch(trimmed) is None
+        or not trimmed.isprintable()
+    ):
         raise ProvisioningError(
             "{email!r} is no email address. Write one as in ada@example.com.", member="email", email=email
         )

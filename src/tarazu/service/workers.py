@@ -32,6 +32,7 @@ START_TURNS = 60
 SEND_TIMEOUT_S = 10.0
 PUBLISH_TIMEOUT_S = 60.0
 """For so long a new setup waits for all workers, those too that take the place of others meanwhile."""
+STOPPED = "exit status 0"
 TELL_AGAIN_S = 1.0
 """How often a worker that has not stopped yet is told to again."""
 YOUNG_S = 10.0
@@ -141,7 +142,7 @@ class Workers:
         self._publishing = threading.Lock()
         self._ended: SimpleQueue[Worker | None] = SimpleQueue()
         self._deaths: deque[float] = deque()
-        self._is_stopping = False
+        self._is_leaving = self._is_stopping = False
 
     def __repr__(self) -> str:
         return f"<Workers {list(self._workers.values())}>"
@@ -172,7 +173,11 @@ class Workers:
         return True
 
     def leave(self) -> None:
-        """Let `keep` end. It may be called in a signal handler."""
+        """Let `keep` end. It may be called in a signal handler.
+
+        From then on a worker may stop by itself: Ctrl-C in a terminal, or a supervisor, sends the signal to all.
+        """
+        self._is_leaving = True
         self._ended.put(None)
 
     def publish(self, setup: Any) -> Published:
@@ -239,7 +244,7 @@ class Workers:
 
     def _await_end(self, worker: Worker) -> None:
         ending = worker.await_end()
-        if not self._is_stopping:
+        if not (self._is_stopping or (self._is_leaving and ending == STOPPED)):
             log.error("worker_ended", worker=worker.index + 1, worker_pid=worker.process_id, ending=ending)
         with self._changed:
             self._changed.notify_all()

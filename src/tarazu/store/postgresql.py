@@ -14,7 +14,7 @@ from sqlalchemy.pool import QueuePool
 
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.driver_errors import leave_values_out
-from tarazu.store.postgresql_session import begin_session
+from tarazu.store.postgresql_session import POOLING_MODE, begin_session
 from tarazu.store.postgresql_url import postgresql_parameters, sqlalchemy_url
 from tarazu.store.prepared import WITH_FIRST_STATEMENTS
 from tarazu.store.transaction_options import READ_ONLY, RELAXED
@@ -109,12 +109,23 @@ def is_away(url: str) -> bool:
     target = make_conninfo("", **{"connect_timeout": str(CONNECT_TIMEOUT_S), **_parameters(url)})
     if pq.PGconn.ping(target.encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}:
         return True
+    # A pooler answers the ping by itself, and may let in whom it has met before; only a question goes to the server.
     try:
-        psycopg.connect(target).close()
+        with _Connection.connect(target, autocommit=True) as connection:
+            connection.statement_timeout_ms = CONNECT_TIMEOUT_S * 1_000
+            return _is_away_behind_pooler(connection)
     except psycopg.errors.ConnectionTimeout:
-        return True  # a pooler answers the ping by itself, and lets whoever connects wait for the server
+        return True
     except psycopg.Error:
         return False
+
+
+def _is_away_behind_pooler(connection: "_Connection") -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError as error:
+        is_told = isinstance(error, psycopg.errors.ProtocolViolation)
+        return error.sqlstate is None or (is_told and POOLING_MODE not in str(error))
     return False
 
 

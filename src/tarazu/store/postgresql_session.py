@@ -16,6 +16,8 @@ NO_SESSION = (
     "The database is reached through a pooler that gives a connection another session for each transaction. "
     "The books need sessions of their own: set pool_mode = session in PgBouncer, or name the server itself in the URL."
 )
+POOLING_MODE = "pooling mode"
+"""Stands in what PgBouncer says where its `pool_mode = statement` lets no transaction begin."""
 
 ROUNDS = 10
 """So often two connections in turn are asked who serves them. Without sessions the first round tells; where others use
@@ -49,7 +51,9 @@ def begin_session(
                     if process[0] == session[0]:  # which is there for the first connection alone
                         raise BooksUnavailableError(NO_SESSION)
                     _require_same(connection, session, settings)
-    except psycopg.errors.ProtocolViolation:  # PgBouncer lets no transaction begin by `pool_mode = statement`
+    except psycopg.errors.ProtocolViolation as error:
+        if POOLING_MODE not in str(error):  # as where the server behind the pooler is away
+            raise
         raise BooksUnavailableError(NO_SESSION) from None
 
 

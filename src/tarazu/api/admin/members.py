@@ -15,7 +15,7 @@ _TIME = {"format": "date-time"}
 
 
 def text(description: str, length_max: int) -> Meta:
-    """Describe a text of a body; white space around it does not count."""
+    """Describe a text of a body; white space around it is taken off, and counts for the length."""
     return Meta(description=description, extra_json_schema={"minLength": 1, "maxLength": length_max})
 
 
