@@ -261,7 +261,7 @@ FIGURES = {
         f"| {attempts.BY_CODE.failures_max} in a day by person, or by known browser | one more an hour |",
         f"| a password that was given again | {CONFIRMED_MS // MINUTE_MS} minutes in its session |",
         f"is no trusted proxy | {listening.CONNECTIONS_MAX:,}; `connections_per_address` |",
-        f"the newest are cut off within {crowds.LOOK_S:g} s |",
+        f"the newest are cut off, a few after {crowds.CALM_S:g} s, a crowd within {crowds.LOOK_S:g} s |",
         f"was answered before its end | {crowds.LEAVING_S:g} s |",
         f"a body or a form may come | {body.PIECES_MAX:,}, and one more for each {body.BYTES_OF_PIECE_LEAST} bytes |",
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
