@@ -92,6 +92,7 @@ async def ask(app: ASGIApp) -> None:
     """Ask for a completion as a server hands a request over, by a client that stays until it is answered."""
     scope = {
         "type": "http",
+        "client": ("127.0.0.1", "4711"),
         "method": "POST",
         "path": CHAT,
         "raw_path": CHAT.encode(),

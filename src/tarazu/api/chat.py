@@ -1,6 +1,6 @@
 """POST /chat/completions."""
 
-from collections.abc import Container
+from collections.abc import Collection
 from http import HTTPStatus
 
 from starlette.types import Receive, Scope, Send
@@ -40,7 +40,7 @@ class ChatEndpoint:
         clock: Clock,
         refused_keys: RefusedKeys,
         asking: set[Peer],
-        unserved: Container[Peer],
+        unserved: Collection[Peer],
     ) -> None:
         self._completions = completions
         self._bodies = bodies
@@ -70,7 +70,7 @@ class ChatEndpoint:
         peer = tuple(scope["client"])
         self._asking.add(peer)
         try:
-            if peer in self._unserved:
+            if self._unserved and peer in self._unserved:
                 await self._send(scope, send, Answer(outcome=busy()), is_early=True)
                 return
             work = self._completions.complete(key, request, idempotency)
