@@ -75,9 +75,9 @@ class LedgerModel(Tables):
                 state = "charged"
             else:
                 account.free_hour, account.free_in_hour = account.free_hour if is_behind else hour, free + 1
-        request.state = state
         if state != "charged":
             self.turn_page(account, now_ms)
+        request.state = state
         if state == "charged":
             self.add_usage(request, tokens)
         elif request.source == "api_balance":
