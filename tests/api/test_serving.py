@@ -22,7 +22,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.processes import children, has_ended, pass_deadlines, threads, workers
 from tests.support.rows import rows
 from tests.support.runs_first import runs_first
-from tests.support.service import CHAT, MODELS, PATIENT, USAGE, RunningService
+from tests.support.service import CATALOGUE, CHAT, MODELS, PATIENT, USAGE, RunningService
 from tests.support.stores import Store
 from tests.support.windows import Places, places, within_one_minute
 
@@ -34,11 +34,18 @@ FIRST_CHILDREN = 2
 
 @contextmanager
 def _running(
-    folder: Path, store: Store, backend: ScriptedBackend, server: str = "", environ: Mapping[str, str] | None = None
+    folder: Path,
+    store: Store,
+    backend: ScriptedBackend,
+    server: str = "",
+    environ: Mapping[str, str] | None = None,
+    catalogue: str = CATALOGUE,
 ) -> Iterator[RunningService]:
     """A service of the test's own; at the end its books must balance, and nothing of it run any more."""
     url = store.new_books(folder)
-    with RunningService(folder, backend.url, server=server, database_url=url, environ=environ) as service:
+    with RunningService(
+        folder, backend.url, server=server, database_url=url, environ=environ, catalogue=catalogue
+    ) as service:
         processes = {service.process.pid, *workers(service)}
         yield service
         assert audit_books(service.engine, service.clock).differences == ()
@@ -241,7 +248,7 @@ def test_workers_do_not_outlive_the_process_that_started_them(
     store: Store, backend: ScriptedBackend, tmp_path: Path
 ) -> None:
     """When only the first process is killed, its workers finish what they serve and end; the port is free at once."""
-    with _running(tmp_path, store, backend, f"workers = {WORKERS}") as service:
+    with _running(tmp_path, store, backend, f"workers = {WORKERS}", catalogue=PATIENT) as service:
         customer = service.customer("large")
         pids = workers(service)
         assert len(pids) == WORKERS
