@@ -34,7 +34,7 @@ from tarazu.service.signing_in import SigningIn
 from tarazu.service.upkeep import bound_replies, keep_up, sweep_ended
 from tarazu.store.ledger import Ledger
 
-AWAY_S = 20
+WORKER_AWAY_S = 20
 """How long a worker that starts waits for PostgreSQL: so long that its end is no sign of a loop of crashes, and less
 than it is waited for (`tarazu.service.workers`)."""
 
@@ -76,7 +76,7 @@ class Service:
         self._port = server.port
         self.pulse = Pulse()
         self.on_drain: Callable[[], None] = unheard
-        self._engine = open_books(configuration.database_url, await_s=AWAY_S)
+        self._engine = open_books(configuration.database_url, await_s=WORKER_AWAY_S)
         self._http = HttpClient(connections_max=server.max_in_flight)
         self._rests_changed = asyncio.Event()
         has_access_log = configuration.logs.access
