@@ -8,6 +8,7 @@ them next waits for every journey to the server and back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -115,11 +116,10 @@ def _run_together(
                     prepared.run(dialect, cursor, rows)
             return list(map(answer, cursors))
         answers = []
-        cursor = driver.cursor()
-        for prepared, rows in runs:
-            prepared.run(dialect, cursor, rows)
-            answers.append(answer(cursor))
-        cursor.close()
+        with closing(driver.cursor()) as cursor:
+            for prepared, rows in runs:
+                prepared.run(dialect, cursor, rows)
+                answers.append(answer(cursor))
         return answers
 
 

@@ -1,7 +1,13 @@
-"""Books in one SQLite file, in WAL mode."""
+"""Books in one SQLite file, in WAL mode.
+
+Each cursor is closed before its connection goes back to the pool, after a failure too. An error keeps the frames that
+it has passed alive, and the cursor in them, until it is forgotten or collected as garbage. To end a cursor that has
+failed is to wait for whoever uses the connection by then: an event loop would stand still for so long.
+"""
 
 import os
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,17 +122,16 @@ def attach_scratch(connection: Connection, schema: str) -> None:
     Raises:
         BooksUnavailableError: the folder cannot be written to.
     """
-    cursor = connection.connection.cursor()
-    try:
-        with TemporaryDirectory(prefix="tarazu-") as folder:
-            cursor.execute(f"ATTACH ? AS {schema}", (str(Path(folder) / "scratch.db"),))
-    except OSError as error:
-        raise BooksUnavailableError(f"No room beside the books, where TMPDIR says: {error.strerror}.") from None
-    for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
-        cursor.execute(f"PRAGMA {schema}.{setting}")
-    for each in ("main", schema):
-        cursor.execute(f"PRAGMA {each}.cache_size = -{LONG_READ_CACHE_KIB}")
-    cursor.close()
+    with closing(connection.connection.cursor()) as cursor:
+        try:
+            with TemporaryDirectory(prefix="tarazu-") as folder:
+                cursor.execute(f"ATTACH ? AS {schema}", (str(Path(folder) / "scratch.db"),))
+        except OSError as error:
+            raise BooksUnavailableError(f"No room beside the books, where TMPDIR says: {error.strerror}.") from None
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
+            cursor.execute(f"PRAGMA {schema}.{setting}")
+        for each in ("main", schema):
+            cursor.execute(f"PRAGMA {each}.cache_size = -{LONG_READ_CACHE_KIB}")
 
 
 def _connect(path: Path, _dialect: object, _record: object, _arguments: object, options: dict[str, Any]) -> Any:
@@ -172,11 +177,10 @@ def _reason(path: Path) -> str:
 def _guard(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves, see below
     connection.create_function(search_form.__name__, 1, search_form, deterministic=True)
-    cursor = connection.cursor()
-    _use_wal(cursor)
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT_MAX}")
-    cursor.close()
+    with closing(connection.cursor()) as cursor:
+        _use_wal(cursor)
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT_MAX}")
 
 
 def _use_wal(cursor: Any) -> None:
@@ -206,14 +210,12 @@ def _is_of_others(cursor: Any) -> bool:
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     synchronous = "NORMAL" if options.get(RELAXED) else "FULL"
-    cursor = connection.connection.cursor()
-    with driver_errors(connection):
+    with closing(connection.connection.cursor()) as cursor, driver_errors(connection):
         if connection.info.get("synchronous") != synchronous:
             cursor.execute(f"PRAGMA synchronous = {synchronous}")
             connection.info["synchronous"] = synchronous
         # A writer takes the lock at once: what it reads cannot change before it writes.
         cursor.execute("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
-    cursor.close()
 
 
 def _commit(connection: Connection) -> None:
