@@ -1,6 +1,7 @@
 """The head of a request, before anything reads it: row 0 of the order of checks, and paths with a second spelling."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ def ask(service: RunningService, path: str, *lines: str, version: str = "1.1") -
         return wire.answer()
 
 
+def status_far_beyond(service: RunningService, *lines: str) -> int | None:
+    """GET a page; the answer comes, and the connection ends, before all is sent. None: the answer was lost in that."""
+    head = "\r\n".join(("GET /health HTTP/1.1", *lines, "", "")).encode()
+    with Wire(service.port) as wire:
+        wire.send_until_cut_off(head, len(head))
+        with suppress(ConnectionError):
+            return wire.answer().status
+    return None
+
+
 def header_of(size: int, name: str = "X-Long") -> str:
     """Write a header of so many bytes."""
     return f"{name}: ".ljust(size, "x")
@@ -54,12 +65,12 @@ def test_a_header_has_a_bound(service: RunningService, path: str) -> None:
 
 @rows("decisions.order_of_checks.0", "decisions.heads_and_bodies.1", "decisions.errors.1")
 def test_a_head_has_a_bound(service: RunningService) -> None:
-    """32 KiB pass, a byte more is 431; what is far beyond may have an empty body, and the service goes on."""
+    """32 KiB pass, a byte more is 431; what is far beyond need not be read to its end, and the service goes on."""
     assert ask(service, "/health", *head_of(HEAD_BYTES_MAX)).status == 200
     assert_own_error(ask(service, "/health", *head_of(HEAD_BYTES_MAX + 1)), 431)
     assert_own_error(ask(service, "/" + "x" * HEAD_BYTES_MAX, "Host: test"), 431)
     assert_own_error(ask(service, "/?" + "x" * HEAD_BYTES_MAX, "Host: test"), 431)
-    assert ask(service, "/health", *head_of(HEAD_BYTES_MAX), *[header_of(HEADER_BYTES_MAX)] * 60).status == 431
+    assert status_far_beyond(service, *head_of(HEAD_BYTES_MAX), *[header_of(HEADER_BYTES_MAX)] * 60) in {431, None}
     assert ask(service, "/health", "Host: test").status == 200
 
 
