@@ -46,8 +46,36 @@ def through_one_that_has_met_it(url: str, folder: Path) -> Iterator[str]:
         yield through
 
 
+@contextmanager
+def through_one_that_asks_it_who_comes(url: str, folder: Path) -> Iterator[str]:
+    """Then the pooler lets nobody in without the server, and says so at the door."""
+    users = folder / "users.txt"
+    users.write_text('"asks" ""\n')
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute("SET password_encryption = 'md5'")
+        server.execute("CREATE ROLE asks SUPERUSER LOGIN; ALTER ROLE CURRENT_USER PASSWORD 'good'")
+    asking = {
+        "auth_type": "md5",
+        "auth_file": str(users),
+        "auth_user": "asks",
+        "auth_query": "SELECT usename, passwd FROM pg_shadow WHERE usename = $1",
+    }
+    with pooler(folder / "pooler", url, pool_mode="session", server_login_retry="1", **asking) as open_to_all:
+        through = make_url(open_to_all).set(password="good").render_as_string(hide_password=False)
+        psycopg.connect(through).close()
+        yield through
+
+
 @pytest.mark.postgresql
-@pytest.mark.parametrize("reached", [directly, through_a_pooler, through_one_that_has_met_it])
+@pytest.mark.parametrize(
+    "reached",
+    [
+        directly,
+        through_a_pooler,
+        through_one_that_has_met_it,
+        through_one_that_asks_it_who_comes,
+    ],
+)
 def test_a_server_that_comes_later_is_waited_for(
     tmp_path: Path, reached: Callable[[str, Path], AbstractContextManager[str]]
 ) -> None:

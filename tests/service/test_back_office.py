@@ -171,15 +171,21 @@ def test_a_crowd_of_strangers_delays_nobody_who_is_known(office: BackOffice) -> 
 
 
 def test_whoever_was_let_in_is_no_stranger_at_a_crowded_address(office: BackOffice) -> None:
-    """With a cookie or a token that was good lately one waits in a line of one's own, which is one for all of them."""
+    """Whose cookie or token was good when it was shown last has a line of their own: one for all that they have."""
     office.meet("the cookie", "192.0.2.1")
     assert current_asker.get() == Asker("192.0.2.1", is_known=False)
-    office.let_in("the cookie", "acc_1")
+    office.note("the cookie", "acc_1")
     assert current_asker.get() == Asker("acc_1")
     office.meet("another cookie", "2001:db8:1:2::1")
     assert current_asker.get() == Asker("2001:db8:1::/48", is_known=False)
-    office.let_in("a second cookie", "acc_1")
+    office.note("a second cookie", "acc_1")
     office.meet("the cookie", "192.0.2.1")
+    assert current_asker.get() == Asker("acc_1")
+    office.note("the cookie", None)
+    office.note("a cookie that nobody has seen", None)
+    office.meet("the cookie", "192.0.2.1")
+    assert current_asker.get() == Asker("192.0.2.1", is_known=False)
+    office.meet("a second cookie", "192.0.2.1")
     assert current_asker.get() == Asker("acc_1")
 
 
@@ -187,7 +193,7 @@ def test_an_office_remembers_so_many(office: BackOffice, monkeypatch: pytest.Mon
     """Those that were let in last."""
     monkeypatch.setattr("tarazu.service.back_office.MET_MAX", 2)
     for secret in ("a", "b", "a", "c"):
-        office.let_in(secret, f"acc_{secret}")
+        office.note(secret, f"acc_{secret}")
     known = []
     for secret in "abc":
         office.meet(secret, "192.0.2.1")

@@ -1,6 +1,7 @@
 """Connections of one address: bounded, the newest cut first, whatever the address and however many there are."""
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,15 +28,22 @@ class Listening:
         self._socket = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         self.port: int = self._socket.getsockname()[1]
 
-    def connect(self, address: str, times: int) -> list[socket.socket]:
+    def connect(self, address: str, times: int, from_port: int = 0) -> list[socket.socket]:
         """Connect so many times from an address; answer with the clients' ends."""
+        source = (address, from_port)
         clients = [
-            self._stack.enter_context(socket.create_connection(("127.0.0.1", self.port), source_address=(address, 0)))
+            self._stack.enter_context(socket.create_connection(("127.0.0.1", self.port), source_address=source))
             for _ in range(times)
         ]
         for _ in range(times):
-            self._stack.enter_context(self._socket.accept()[0])
+            self._taken = self._stack.enter_context(self._socket.accept()[0])
         return clients
+
+    def reset(self, newest: socket.socket) -> None:
+        """End the newest connection at both ends, so that its port may be used at once."""
+        newest.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        newest.close()
+        self._taken.close()
 
     def crowds(self, of_address: int, trusted: Sequence[str] = (), connections: int = 1_000) -> Crowds:
         """Make the watch."""
@@ -103,10 +111,10 @@ def test_whoever_waits_for_a_completion_stays() -> None:
     with listening() as port:
         crowds = port.crowds(of_address=3)
         idle, asking = port.connect("127.0.0.2", 3), port.connect("127.0.0.2", 2)
-        crowds.asking.add(peer_of(asking[0]))
+        crowds.asking[peer_of(asking[0])] = crowds
 
         def joins(peers: Iterable[Peer], now_s: float) -> None:
-            crowds.asking.add(peer_of(asking[1]))
+            crowds.asking[peer_of(asking[1])] = crowds
             dict.update(crowds.unserved, dict.fromkeys(peers, now_s))
 
         with patch.object(crowds.unserved, "add", joins):
@@ -115,6 +123,16 @@ def test_whoever_waits_for_a_completion_stays() -> None:
         assert not any(are_cut(asking))
         assert are_cut(idle).count(True) == 2
         assert not crowds.unserved.keys() & {peer_of(each) for each in asking}
+
+
+def test_a_crowd_that_only_asks_is_left_alone() -> None:
+    """Nobody is cut off, and nothing is said."""
+    with listening() as port, capture_logs() as logged:
+        crowds = port.crowds(of_address=2)
+        crowds.asking.update(dict.fromkeys(map(peer_of, port.connect("127.0.0.2", 5))))
+        assert crowds.look() == 0
+        assert not crowds.unserved
+    assert logged == []
 
 
 @pytest.mark.parametrize(("of_crowd", "is_flood"), [(3, False), (4, False), (5, True)])
@@ -143,6 +161,26 @@ def test_whoever_was_told_to_go_and_stays_is_cut_off() -> None:
         crowds.turn(1, time.monotonic() + LEAVING_S)
         assert _is_cut(leaving)
         assert not any(are_cut(others))
+
+
+@pytest.mark.parametrize("is_seen_gone", [True, False])
+def test_whoever_comes_from_the_port_of_one_that_has_gone_stays(is_seen_gone: bool) -> None:  # noqa: FBT001 - a case
+    """Once it was seen that the other has gone; and in any case who waits for a completion."""
+    with listening() as port:
+        crowds = port.crowds(of_address=100)
+        [leaving] = port.connect("127.0.0.2", 1)
+        peer = peer_of(leaving)
+        crowds.see_off(peer)
+        port.reset(leaving)
+        if is_seen_gone:
+            crowds.turn(1, time.monotonic())
+        [another] = port.connect("127.0.0.2", 1, from_port=int(peer[1]))
+        if not is_seen_gone:
+            crowds.asking[peer] = another
+        crowds.turn(1, time.monotonic() + LEAVING_S)
+        crowds.asking.clear()
+        crowds.turn(1, time.monotonic() + 2 * LEAVING_S)
+        assert not _is_cut(another)
 
 
 def test_the_watch_goes_on_after_an_error() -> None:

@@ -30,7 +30,7 @@ BEFORE_THE_KEY = (Error.INVALID_REQUEST, Error.STREAMING_NOT_SUPPORTED)
 class ChatEndpoint:
     """The endpoint as an ASGI application: reads, asks the service, and answers, unless the client has left.
 
-    `asking` has the peers who wait for a completion, and whoever is in `unserved` by then gets none.
+    `asking` has the peers who wait for a completion, with their requests; whoever is in `unserved` by then gets none.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ChatEndpoint:
         bodies: BodyReader,
         clock: Clock,
         refused_keys: RefusedKeys,
-        asking: set[Peer],
+        asking: dict[Peer, object],
         unserved: Collection[Peer],
     ) -> None:
         self._completions = completions
@@ -68,7 +68,7 @@ class ChatEndpoint:
             return
         request, idempotency = _request(head, body)
         peer = tuple(scope["client"])
-        self._asking.add(peer)
+        self._asking[peer] = scope
         try:
             if self._unserved and peer in self._unserved:
                 await self._send(scope, send, Answer(outcome=busy()), is_early=True)
@@ -78,7 +78,8 @@ class ChatEndpoint:
             if answer is not None:
                 await self._send(scope, send, answer)
         finally:
-            self._asking.discard(peer)
+            if self._asking.get(peer) is scope:  # and not that of another one from the same port
+                del self._asking[peer]
 
     async def _send(self, scope: Scope, send: Send, answer: Answer, *, is_early: bool = False) -> None:
         """Send the answer; after one that comes before the body's end the connection is closed."""

@@ -218,8 +218,7 @@ class Frame:
         secret = cookie_of(request, name, digest_of)
         self._office.meet(secret, request.scope[ORIGIN].address)
         signed_in = await self._signing_in.signed_in(self.site.kind, secret) if secret else None
-        if signed_in is not None:
-            self._office.let_in(secret, signed_in.person.id)
+        self._office.note(secret, None if signed_in is None else signed_in.person.id)
         return self.visit(request, signed_in, secret if signed_in is not None else "")
 
     def _to_sign_in(self, visit: Visit) -> Response:

@@ -75,15 +75,18 @@ class BackOffice:
     def meet(self, secret: str, address: str) -> None:
         """Note who asks from now on in this request: whoever shows a secret that was let in before waits as one known.
 
-        All secrets of a person have one line, also those that have ended. Nobody is let in by that, which the books
+        All secrets of a person have one line, until one has been refused. Nobody is let in by that, which the books
         alone decide; it is about lines.
         """
         stranger = Asker(place_of(address, ipv6_bits=STRANGERS_IPV6_BITS), is_known=False)
         current_asker.set(self._met.get(_digest_of(secret), stranger))
 
-    def let_in(self, secret: str, id_: str) -> None:
-        """Note that whoever has shown the secret is known, by the id of a person or a program."""
+    def note(self, secret: str, id_: str | None) -> None:
+        """Note whose the secret is, by the id of a person or a program; None: nobody's, or no more."""
         digest = _digest_of(secret)
+        if id_ is None:
+            self._met.pop(digest, None)
+            return
         asker = self._met[digest] = Asker(id_)
         self._met.move_to_end(digest)
         if len(self._met) > MET_MAX:

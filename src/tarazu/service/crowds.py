@@ -25,6 +25,8 @@ SERVED_S = 10.0
 """By then what a connection has sent before it was cut off has been served, or passed over."""
 LEAVING_S = 5.0
 """So long a client has to read an answer that came before its request had ended."""
+LEAVING_LOOK_S = 0.5
+"""So often it is seen who of them has gone: another one may come from the same port then."""
 CALM_S = 5.0
 """Where a look has found no crowd, the next one may wait so long, unless many more have come."""
 CALM_SHARE = 0.25
@@ -87,10 +89,11 @@ class Crowds:
         self._of_address = min(of_address, self._room)
         self._trusted = tuple(ip_network(network, strict=False) for network in trusted)
         self.unserved = Unserved()
-        self.asking: set[Peer] = set()
-        """Those who wait for a completion. Whoever joins them looks into `unserved` afterwards."""
+        self.asking: dict[Peer, object] = {}
+        """Those who wait for a completion, with their requests. Whoever joins them looks into `unserved` afterwards."""
         self._leaving: dict[Peer, float] = {}
         """Those who have been told that their connection closes, and by when they must have gone."""
+        self._leaving_look_s = 0.0
         self._seen: dict[Peer, int] = {}
         """The connections, each with the look that has seen it first."""
         self._looks = 0
@@ -126,12 +129,18 @@ class Crowds:
             if (owner := owner_of[peer[0]]) is not None:
                 of_owner.setdefault(owner, []).append(peer)
         bound = fair_bound({owner: len(peers) for owner, peers in of_owner.items()}, self._of_address, self._room)
-        newest = {owner: self._newest(peers, bound) for owner, peers in of_owner.items() if len(peers) > bound}
+        newest = {
+            owner: chosen
+            for owner, peers in of_owner.items()
+            if len(peers) > bound and (chosen := self._newest(peers, bound))
+        }
         floods = (peers for owner, peers in newest.items() if len(of_owner[owner]) > FLOOD * bound)
         self.unserved.shut({host for peers in floods for host, _ in peers}, self._seen)
         for owner, peers in newest.items():
             self._tell(owner, len(peers))
-        return sum(cut(found[peer], peer) for peers in newest.values() for peer in peers)
+            for peer in peers:
+                cut(found[peer], peer)
+        return sum(map(len, newest.values()))
 
     def _newest(self, peers: list[Peer], bound: int) -> list[Peer]:
         """Choose who is cut off, and let nobody of them be served; whoever has asked until then stays."""
@@ -158,14 +167,16 @@ class Crowds:
         return LOOK_S
 
     def _cut_those_who_stay(self, now_s: float) -> None:
-        overdue = [peer for peer, until_s in list(self._leaving.items()) if until_s <= now_s]
-        if not overdue:
+        if not self._leaving or now_s < self._leaving_look_s:
             return
+        self._leaving_look_s = now_s + LEAVING_LOOK_S
         assert self._own is not None
         found = dict(self._own.list())
-        for peer in overdue:
-            del self._leaving[peer]
-            if peer in found:
+        for peer, until_s in list(self._leaving.items()):
+            if peer not in found or peer in self.asking:  # it has gone, and who asks from there is another
+                del self._leaving[peer]
+            elif until_s <= now_s:
+                del self._leaving[peer]
                 cut(found[peer], peer)
 
     def _watch(self) -> None:

@@ -60,6 +60,15 @@ SETTINGS = {
     **{f"enable_{way}": "off" for way in WHOLE_TABLE_WAYS},
 }
 """What each session is held to."""
+AWAY_AT_THE_DOOR = (
+    "server_login_retry",
+    "query_wait_timeout",
+    "client_login_timeout",
+    "cannot connect to server",
+    "starting up",
+    "shutting down",
+)
+"""What PgBouncer refuses a connection with while it has no server: libpq tells no `sqlstate` of it."""
 _BEGIN_READING = "; ".join(
     [
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -116,8 +125,8 @@ def is_away(url: str) -> bool:
             return _is_away_behind_pooler(connection)
     except psycopg.errors.ConnectionTimeout:
         return True
-    except psycopg.Error:
-        return False
+    except psycopg.Error as error:
+        return any(word in str(error) for word in AWAY_AT_THE_DOOR)
 
 
 def _is_away_behind_pooler(connection: "_Connection") -> bool:

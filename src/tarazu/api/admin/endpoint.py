@@ -79,6 +79,7 @@ class AdminEndpoint:
             self._desk.office.meet(token, address)
             now_ms = self._desk.now_ms()
             caller = await self._desk.office.look(lambda connection: admin_caller(presented, connection, now_ms))
+            self._desk.office.note(token, None if caller is None else caller.id)
         if token is None or caller is None:
             log.warning("token_refused", reason="no good token", address=address)
             raise refused(AdminError.INVALID_TOKEN)
@@ -90,5 +91,4 @@ class AdminEndpoint:
                 address=address,
             )
             raise refused(AdminError.INSUFFICIENT_SCOPE, f"This needs the scope {needed}.", ScopeDetails(needed))
-        self._desk.office.let_in(token, caller.id)
         return caller
