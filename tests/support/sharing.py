@@ -16,8 +16,11 @@ LONGEST = (
     "tests/api/admin/test_contract.py",
     "tests/simulation",
     "tests/api/test_worst_content.py",
+    "tests/cli/test_streams.py",
+    "tests/api/test_races.py",
     "tests/backends/test_local.py",
     "tests/browser",
+    "tests/panel/test_second_factor.py",
 )
 """Files and folders that take longer than their number of tests tells: first these, then what has the most tests."""
 PROCESSES_ENOUGH = 3
@@ -29,7 +32,6 @@ WAITING = (
     "tests/crashes/test_cut_connections.py",
     "tests/api/test_serving.py",
     "tests/api/admin/test_running.py",
-    "tests/api/test_stuck_workers.py",
 )
 """Files that wait for time-outs of the product most of the time."""
 
