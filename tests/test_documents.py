@@ -41,6 +41,7 @@ from tarazu.service import (
     personal_acts,
     pulse,
     readiness,
+    running,
     serving,
     stopping,
     upkeep,
@@ -266,7 +267,10 @@ FIGURES = {
         f"a body or a form may come | {body.PIECES_MAX:,}, and one more for each {body.BYTES_OF_PIECE_LEAST} bytes |",
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",
         f"callers, backends, and {listening.OPEN_FILES_KEPT} for the rest |",
-        f"at the start of `tarazu serve` | {books.AWAY_S} s, tried every {books.AWAY_PAUSE_S:g} s |",
+        (
+            f"at the start of `tarazu serve`; of a worker later | {books.AWAY_S} s; {running.WORKER_AWAY_S} s, "
+            f"tried every {books.AWAY_PAUSE_S:g} s; a try takes up to {postgresql.CONNECT_TIMEOUT_S} s,"
+        ),
         (
             f"| {Bounds().account_reply_bytes // MIB} MiB; {Bounds().reply_bytes // MIB:,} MiB, "
             f"looked at every {upkeep.REPLIES_INTERVAL_S} s (`[idempotency]`) |"

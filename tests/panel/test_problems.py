@@ -21,7 +21,7 @@ from tarazu.service.forwarding import Forwarding
 from tarazu.store.availability import BooksUnavailableError
 from tests.support.visitor import Html
 
-OFFICE: Any = SimpleNamespace(catalogue=SimpleNamespace(zone=UTC), meet=lambda *_: None)
+OFFICE: Any = SimpleNamespace(catalogue=SimpleNamespace(zone=UTC), meet=lambda *_: None, note=lambda *_: None)
 HERE = "http://127.0.0.1:8080"
 FORWARDING = Forwarding((), 0, HERE)
 PEOPLE = SimpleNamespace(signing_in=None, own_access=None)
