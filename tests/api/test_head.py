@@ -23,16 +23,21 @@ BODY = b'{"prompt": "Hello"}'
 NO_ID = {"account_id": "acc_0", "key_id": "key_0", "model_id": "none", "token": "x" * 43, "name": "panel.css"}
 
 
+def written(path: str, *lines: str, version: str = "1.1") -> bytes:
+    """Write a GET of a path with these header lines and no others."""
+    return "\r\n".join((f"GET {path} HTTP/{version}", *lines, "", "")).encode("latin-1")
+
+
 def ask(service: RunningService, path: str, *lines: str, version: str = "1.1") -> Answer:
     """GET a path with these header lines and no others."""
     with Wire(service.port) as wire:
-        wire.send("\r\n".join((f"GET {path} HTTP/{version}", *lines, "", "")).encode("latin-1"))
+        wire.send(written(path, *lines, version=version))
         return wire.answer()
 
 
 def status_far_beyond(service: RunningService, *lines: str) -> int | None:
     """GET a page; the answer comes, and the connection ends, before all is sent. None: the answer was lost in that."""
-    head = "\r\n".join(("GET /health HTTP/1.1", *lines, "", "")).encode()
+    head = written("/health", *lines)
     with Wire(service.port) as wire:
         wire.send_until_cut_off(head, len(head))
         with suppress(ConnectionError):

@@ -217,8 +217,10 @@ class Frame:
         name = cookie_name(self.site.cookie, is_secure=request.scope[ORIGIN].is_secure)
         secret = cookie_of(request, name, digest_of)
         self._office.meet(secret, request.scope[ORIGIN].address)
-        signed_in = await self._signing_in.signed_in(self.site.kind, secret) if secret else None
-        self._office.note(secret, None if signed_in is None else signed_in.person.id)
+        signed_in = None
+        if secret:
+            signed_in = await self._signing_in.signed_in(self.site.kind, secret)
+            self._office.note(secret, None if signed_in is None else signed_in.person.id)
         return self.visit(request, signed_in, secret if signed_in is not None else "")
 
     def _to_sign_in(self, visit: Visit) -> Response:

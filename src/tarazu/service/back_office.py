@@ -75,8 +75,8 @@ class BackOffice:
     def meet(self, secret: str, address: str) -> None:
         """Note who asks from now on in this request: whoever shows a secret that was let in before waits as one known.
 
-        All secrets of a person have one line, until one has been refused. Nobody is let in by that, which the books
-        alone decide; it is about lines.
+        All secrets of a person have one line; one that was refused since is a stranger's again. Nobody is let in by
+        that, which the books alone decide; it is about lines.
         """
         stranger = Asker(place_of(address, ipv6_bits=STRANGERS_IPV6_BITS), is_known=False)
         current_asker.set(self._met.get(_digest_of(secret), stranger))
