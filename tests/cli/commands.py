@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +97,15 @@ def clean_environ(**variables: str) -> dict[str, str]:
 
 
 def run_process(
-    *arguments: str, folder: Path, environ: Mapping[str, str] | None = None, stdin: bytes | None = None
+    *arguments: str,
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    through: Sequence[str] = (),
 ) -> Ran:
-    """Run one command in a process of its own."""
+    """Run one command in a process of its own; `through` a program that runs what its last arguments name."""
     ran = subprocess.run(
-        [COMMAND, *arguments],
+        [*through, COMMAND, *arguments],
         cwd=folder,
         env=clean_environ() if environ is None else environ,
         input=b"" if stdin is None else stdin,

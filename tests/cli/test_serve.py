@@ -1,5 +1,6 @@
 """`tarazu serve`: what it says and does around the serving itself."""
 
+import json
 import os
 import re
 import shlex
@@ -21,7 +22,8 @@ from tarazu.domain.keys import parse
 from tarazu.service import serving
 from tarazu.service.configuration import Configuration, ServerSettings
 from tarazu.service.serving import ServingError
-from tests.cli.commands import COMMAND, Commands, clean_environ
+from tarazu.service.shortages import NO_PROCESSES
+from tests.cli.commands import COMMAND, Commands, clean_environ, run_process
 from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
 
@@ -302,3 +304,22 @@ def test_the_real_service_says_that_it_is_ready_and_stops_when_told(tarazu: Comm
         process.stdout.close()
     assert (second.returncode, second.stdout) == (1, "")
     assert f"\ntarazu: Cannot listen on 127.0.0.1:{ready[1]}: Address already in use." in f"\n{second.stderr}"
+
+
+@pytest.mark.parametrize("limit", [1, 4, 6, 8])
+def test_without_room_for_its_processes_and_threads_it_says_so(tarazu: Commands, folder: Path, limit: int) -> None:
+    """After the lines of its log, in one line with the next step, wherever the start meets the limit."""
+    tarazu.account()
+    ran = run_process("serve", "--port", "0", folder=folder, through=_with_processes(limit))
+    assert (ran.status, ran.out) == (1, "")
+    *logged, last = ran.err.splitlines()
+    assert all(json.loads(line)["event"] for line in logged)
+    assert last == f"tarazu: {NO_PROCESSES}"
+
+
+def _with_processes(limit: int) -> list[str]:
+    """Begin a command line for a user who may have so many processes and threads. Root may have any number."""
+    other = 1_000_000 + os.getpid()  # has none but those of this test
+    rights = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--bounding-set=-all,+dac_override"]
+    user = ["setpriv", f"--reuid={other}", f"--regid={other}", "--clear-groups", *rights] if os.geteuid() == 0 else []
+    return [*user, "prlimit", f"--nproc={limit}:{limit}"]

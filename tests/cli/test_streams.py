@@ -1,8 +1,11 @@
 """Closed and full outputs: a command fails in one line, and what is shown once is not lost in silence."""
 
+import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from select import PIPE_BUF
 
 import pytest
 
@@ -51,6 +54,21 @@ def test_an_output_that_takes_nothing_is_one_line(folder: Path, arguments: tuple
     """On standard error, with the system's reason and status 1."""
     ran = run_in_shell(folder, arguments, output)
     assert (ran.status, ran.err) == (1, f"tarazu: The output cannot be written: {OUTPUTS[output]}.\n")
+
+
+@pytest.mark.usefixtures("tarazu")
+def test_an_output_that_waits_for_nobody_gets_it_all(folder: Path) -> None:
+    """As a pipe or a terminal is that another program has left so, with a reader that is slower than the command."""
+    readable, writable = os.pipe()
+    with open(readable, "rb") as reader, open(writable, "wb", buffering=0) as output:  # noqa: PTH123 - a descriptor
+        os.set_blocking(writable, False)
+        while output.write(bytes(PIPE_BUF)):
+            pass
+        with subprocess.Popen([COMMAND, "openapi"], stdout=output, cwd=folder, env=clean_environ()) as ran:
+            output.close()
+            document = reader.read().lstrip(b"\0")
+            assert ran.wait(PATIENCE_S) == 0
+    assert json.loads(document)["info"]["title"]
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&-", "<&- 2>&-", "2>/dev/full"])

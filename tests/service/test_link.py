@@ -83,6 +83,15 @@ def test_orders_are_done_in_their_order_and_each_is_answered(ends: Ends) -> None
     assert done == ["newer", "good"]
 
 
+def test_a_worker_that_gets_no_order_ends(ends: Ends) -> None:
+    """Its parent has given it up, or is no more. That is no failure."""
+    ours, theirs = ends
+    ours.close()
+    with pytest.raises(SystemExit) as ended:
+        Link(theirs, on_parent_end=lambda: None).begin()
+    assert ended.value.code == 0
+
+
 def test_the_end_of_the_parent_is_heard(ends: Ends) -> None:
     """Whether it says anything or not."""
     ours, theirs = ends

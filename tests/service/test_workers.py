@@ -1,5 +1,6 @@
 """The workers are all told of what changes, or none is; those that die, hang or cannot hear are replaced."""
 
+import errno
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ from structlog.testing import capture_logs
 
 from tarazu.service import workers as module
 from tarazu.service.link import Stage
+from tarazu.service.shortages import NO_PROCESSES
 from tarazu.service.workers import Published, Workers
 from tests.support.at_once import wait_until
 from tests.support.patience import PATIENCE_S
@@ -112,6 +114,40 @@ def test_nobody_is_blamed_for_what_the_parent_has_not_heard_while_it_stood_still
     assert workers.publish({0: "takes"}) == ALL
     assert workers.process_ids == before
     workers.stop(PATIENCE_S)
+
+
+@pytest.mark.parametrize("missing", ["process", "thread"])
+@pytest.mark.usefixtures("hasty")
+def test_without_room_for_one_more_the_others_serve_and_it_is_tried_again(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever there is no room for; and nothing is left of a try. The log tells what to do."""
+    tries, began = list[int](), list[int]()
+    start_thread = threading.Thread.start
+
+    def start(index: int) -> Any:
+        tries.append(index)
+        if missing == "process" and COUNT < len(tries) <= COUNT + 2:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        process_id, connection = start_played(index)
+        began.append(process_id)
+        return process_id, connection
+
+    def begin(thread: threading.Thread) -> None:
+        if missing == "thread" and thread.name.startswith("worker") and COUNT < len(tries) <= COUNT + 2:
+            raise RuntimeError("can't start new thread")
+        start_thread(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    with kept(start=start) as workers, capture_logs() as logs:
+        assert workers.publish(TAKES) == ALL
+        killed, other = workers.process_ids
+        os.kill(killed, signal.SIGKILL)
+        assert workers.publish({0: "takes"}) == ALL
+        assert workers.process_ids == [began[-1], other]
+        assert all(has_ended(process_id) for process_id in began if process_id not in workers.process_ids)
+    reasons = [line["reason"] for line in logs if line["event"] == "worker_not_started"]
+    assert reasons == [NO_PROCESSES] * 2
 
 
 def test_one_that_starts_during_a_drain_drains_too() -> None:

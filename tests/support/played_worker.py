@@ -6,6 +6,7 @@
 import os
 import signal
 import sys
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,14 +22,17 @@ One that is told `holds on` takes it, and does not hear SIGTERM from then on.
 """
 
 
-def start_played(index: int, connection: "Connection[Any, Any]") -> int:
-    """Start one; answer with its process id."""
-    return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-m", "tests.support.played_worker", str(index)],
-        {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        file_actions=[(os.POSIX_SPAWN_DUP2, connection.fileno(), CONNECTION)],
-    )
+def start_played(index: int) -> tuple[int, "Connection[Any, Any]"]:
+    """Start one; answer with its process id and our end of the connection."""
+    ours, theirs = Pipe()
+    with theirs:
+        process_id = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "tests.support.played_worker", str(index)],
+            {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), CONNECTION)],
+        )
+    return process_id, ours
 
 
 def main() -> None:

@@ -107,8 +107,9 @@ class LocalModel:
         return None if process is None else process.pid
 
     def start(self) -> None:
-        """Begin to load the model. Returns at once."""
-        self._thread.start()
+        """Begin to load the model, unless that has begun. Returns at once."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def wait_ready(self, timeout_s: float) -> None:
         """Return when the model can be asked.
@@ -230,8 +231,8 @@ class LocalModels:
         Raises:
             LocalModelError: as when they are made; then none is added.
         """
-        for model in self._make(paths):
-            model.start()
+        self._make(paths)
+        self.start()
 
     def keep(self, paths: Iterable[str | None]) -> None:
         """End the processes of all models but those of these paths."""
@@ -258,16 +259,13 @@ class LocalModels:
         for model in self:
             model.stop(max(until_s - time.monotonic(), 0))
 
-    def _make(self, paths: Iterable[str | None]) -> list[LocalModel]:
+    def _make(self, paths: Iterable[str | None]) -> None:
         files = {path: find_model(path) for path in paths}
-        made = []
         for path, file in files.items():
             which = (file.resolve(), path is None)
             if which not in self._models:
                 self._models[which] = _make_model(file, embedded=path is None)
-                made.append(self._models[which])
             self.addresses[path] = self._models[which].address
-        return made
 
 
 def _make_model(file: Path, *, embedded: bool) -> LocalModel:

@@ -13,6 +13,7 @@ from tarazu.cli.output import say, say_aside, unicode_text
 from tarazu.cli.pasted import without_secrets
 from tarazu.cli.program import as_typed, name_configuration
 from tarazu.cli.streams import give_output_up, is_unwritable, prepare_streams
+from tarazu.service.shortages import shortage
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
@@ -66,6 +67,9 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int | None:
         case OSError() if is_unwritable(error):
             give_output_up()
             say_aside(f"tarazu: The output cannot be written: {error.strerror}.")
+            return CommandError.exit_status
+        case _ if (missing := shortage(error)) is not None:
+            say_aside(f"tarazu: {missing}")
             return CommandError.exit_status
         case _:
             return None

@@ -38,7 +38,11 @@ class Auditor:
             raise AuditRunningError
         answer: Future[AuditReport] = Future()
         # A daemon: an audit of large books must not delay the end of the process, and is none the worse for it.
-        threading.Thread(target=self._run, args=(answer,), name="audit", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, args=(answer,), name="audit", daemon=True).start()
+        except RuntimeError:  # no room for one more thread
+            self._running.release()
+            raise
         return await asyncio.wrap_future(answer)
 
     def _run(self, answer: Future[AuditReport]) -> None:

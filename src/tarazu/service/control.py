@@ -12,6 +12,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+ACCEPT_PAUSE_S = 1.0
 ASK_TIMEOUT_S = 5.0
 """For the question, once someone has connected."""
 ASK_BYTES_MAX = 1_024
@@ -78,10 +80,17 @@ class Control:
 
     def _listen(self, listener: socket.socket) -> None:
         while True:
-            asking, _ = listener.accept()
-            if _user_of(asking) in {0, os.getuid()}:
+            try:
+                asking, _ = listener.accept()
+            except OSError:  # too few files may be open
+                time.sleep(ACCEPT_PAUSE_S)
+                continue
+            if _user_of(asking) not in {0, os.getuid()}:
+                asking.close()
+                continue
+            try:
                 threading.Thread(target=self._serve, args=(asking,), name="control", daemon=True).start()
-            else:
+            except RuntimeError:  # no room for one more thread
                 asking.close()
 
     def _serve(self, asking: socket.socket) -> None:

@@ -5,20 +5,22 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tarazu.service.kernel import adopt_orphans, name_process
 from tarazu.service.worker import hold_signals
 
 NAME = "tarazu forks"
 ANSWER_TIMEOUT_S = 5.0
-"""Far longer than a fork takes."""
+"""Far longer than a fork takes. A worker that is forked later all the same finds nobody at the other end."""
 INDEX_BYTES = 1
 PROCESS_ID_BYTES = 8
 
-Run = Callable[[int, "Connection[object, object]"], int]
+Run = Callable[[int, "Connection[Any, Any]"], int]
 """What a worker does, by its index and the connection to its parent; answers with the exit status."""
 
 
@@ -34,6 +36,7 @@ class ForkServer:
         adopt_orphans()
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(ANSWER_TIMEOUT_S)
+        self._is_late = threading.Event()
         self.process_id = os.fork()
         if self.process_id == 0:
             _serve(self._socket, theirs, run, forget)
@@ -42,23 +45,46 @@ class ForkServer:
     def __repr__(self) -> str:
         return f"<ForkServer {self.process_id}>"
 
-    def fork(self, index: int, connection: "Connection[object, object]") -> int:
-        """Answer with the process id of a new worker.
+    def fork(self, index: int) -> tuple[int, "Connection[Any, Any]"]:
+        """Answer with the process id of a new worker, and with the parent's end of its connection.
 
         Raises:
-            OSError: the server has ended, is stopped, or has no room for one more process.
+            TimeoutError: the server has not answered yet. It may be asked again later.
+            OSError: the server has ended, or has no room for one more process.
         """
-        socket.send_fds(self._socket, [index.to_bytes(INDEX_BYTES)], [connection.fileno()])
+        if self._is_late.is_set():
+            raise TimeoutError("what it was asked before is not done yet")
+        ours, theirs = Pipe()
+        try:
+            with theirs:
+                socket.send_fds(self._socket, [index.to_bytes(INDEX_BYTES)], [theirs.fileno()])
+            return self._answer(), ours
+        except OSError as error:
+            ours.close()
+            if isinstance(error, TimeoutError):
+                self._is_late.set()
+                threading.Thread(target=self._see_off, name="late worker", daemon=True).start()
+            raise
+
+    def _answer(self) -> int:
         process_id = int.from_bytes(self._socket.recv(PROCESS_ID_BYTES))
         if process_id == 0:
-            raise BrokenPipeError("the fork server has ended")
+            raise BrokenPipeError("it has ended")
         return process_id
+
+    def _see_off(self) -> None:
+        """Wait for a worker that comes too late, and for its end, for nobody gives it anything to do."""
+        with suppress(OSError):
+            self._socket.settimeout(None)
+            os.waitpid(self._answer(), 0)
+            self._socket.settimeout(ANSWER_TIMEOUT_S)
+            self._is_late.clear()
 
     def close(self) -> None:
         """End the server. Workers that it has forked go on."""
-        self._socket.close()
         os.kill(self.process_id, signal.SIGKILL)
         os.waitpid(self.process_id, 0)
+        self._socket.close()
 
 
 def _serve(parents: socket.socket, parent: socket.socket, run: Run, forget: Callable[[], None]) -> NoReturn:

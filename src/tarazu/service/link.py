@@ -6,6 +6,7 @@ that is removed from a disk cuts it.
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -73,8 +74,15 @@ class Link:
         return self._order.number
 
     def begin(self) -> Any:
-        """Wait for the first order, and follow from then on, in a thread; answer with what to serve by."""
-        self._order: Order = self._connection.recv()
+        """Wait for the first order, and follow from then on, in a thread; answer with what to serve by.
+
+        Raises:
+            SystemExit: the parent is no more, or has given this worker up before it was there.
+        """
+        try:
+            self._order: Order = self._connection.recv()
+        except (EOFError, OSError):
+            sys.exit(0)
         self.beat()
         threading.Thread(target=self._run, name="parent", daemon=True).start()
         return self._order.setup

@@ -39,8 +39,9 @@ class LineWriter:
 
     def start(self) -> None:
         """Begin to write in a thread of its own, which what this process forks later would not have."""
-        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="log", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def write(self, line: bytes) -> None:
         """Take a line, with its line feed. It waits for nothing, so it may be called in a signal handler."""

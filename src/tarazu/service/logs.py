@@ -24,6 +24,7 @@ from tarazu.service.configuration.schema import LogSettings
 from tarazu.service.identifiers import REQUEST_PREFIX, current_request
 from tarazu.service.log_lines import LINE_BYTES_MAX, LineWriter
 from tarazu.service.log_sums import Fields, Sums
+from tarazu.service.shortages import shortage
 
 STANDARD_ERROR = 2
 TEXT_CHARACTERS_MAX = 500
@@ -103,9 +104,10 @@ def trace_of(error: BaseException) -> Fields:
     while (cause := cause.__cause__ or cause.__context__) and len(causes) < CAUSES_MAX:  # type: ignore[assignment]
         causes.append(type(cause).__name__)
     is_plain = isinstance(error, OSError) or type(error).__module__.startswith("tarazu.")
+    reason = str(error) if is_plain else shortage(error)
     return {
         "error": type(error).__name__,
-        **({"reason": str(error)} if is_plain else {}),
+        **({"reason": reason} if reason else {}),
         **({"came_of": causes} if causes else {}),
         "at": places[-1] if places else "",
         "through": places[:-1],

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -229,18 +230,22 @@ class _Granian(MPServer):
         """Stop the workers, and end with status 1 where they died faster than starting them again helped."""
         super().shutdown(exit_code or int(self._ends_with_failure))  # type: ignore[no-untyped-call]
 
-    def _start_process(self, index: int, connection: "Connection[Any, Any]") -> int:
+    def _start_process(self, index: int) -> tuple[int, "Connection[Any, Any]"]:
         """Have a worker forked; where the fork server is no more, begin a process afresh."""
         if self._fork_server is not None:
             try:
-                return self._fork_server.fork(index, connection)
+                return self._fork_server.fork(index)
+            except TimeoutError as error:
+                log.warning("fork_server_late", reason=str(error), instead="this worker starts afresh")
             except OSError as error:
                 log.warning("fork_server_lost", reason=str(error), instead="workers start afresh, which takes longer")
                 self._fork_server.close()
                 self._fork_server = None
-        process: Any = self._worker_process("spawn", index, connection)
-        process.start()
-        return int(process.pid)
+        ours, theirs = Pipe()
+        with theirs:
+            process: Any = self._worker_process("spawn", index, theirs)
+            process.start()
+        return int(process.pid), ours
 
     def _become_worker(self, index: int, connection: "Connection[Any, Any]") -> int:
         """Be a worker, in a process that has just been forked; answer with its exit status."""
@@ -269,8 +274,8 @@ def _logged_worker(logs: LogSettings, target: Callable[..., None], *arguments: A
     """Run a worker process to its end; why it cannot is in the log, and nowhere else."""
     become_worker()  # before its first thread, which is to have its turns as all others
     with logs_written(logs) as lines:
-        lines.start()
         try:
+            lines.start()
             target(*arguments)
         except Exception as error:  # noqa: BLE001 - here the process begins
             log.critical("worker_failed", **trace_of(error))

@@ -1,5 +1,6 @@
 """The workers as their parent sees them: started, watched, told what has changed, replaced, and stopped."""
 
+import errno
 import os
 import pickle
 import signal
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from tarazu.service.connections import borrowed
 from tarazu.service.link import Answer, Order, Stage
+from tarazu.service.shortages import shortage
 
 TURN_S = 1.0
 STUCK_TURNS = 10
@@ -40,7 +42,7 @@ DEATHS_WITHIN_S = 60.0
 DEATHS_MORE = 2
 """So many more than there are workers die young within DEATHS_WITHIN_S, and to start them again mends nothing."""
 
-StartProcess = Callable[[int, "Connection[Any, Any]"], int]
+StartProcess = Callable[[int], tuple[int, "Connection[Any, Any]"]]
 
 log = structlog.get_logger()
 
@@ -130,7 +132,7 @@ class Worker:
 class Workers:
     """So many workers, each in its place: whoever dies, or is found stuck, is replaced.
 
-    `start_process` starts one with its index and the connection to this end, and answers with its process id.
+    `start_process` starts one by its index, and answers with its process id and our end of the connection to it.
     """
 
     def __init__(self, count: int, start_process: StartProcess, setup: Any) -> None:
@@ -169,7 +171,7 @@ class Workers:
         while (ended := self._ended.get()) is not None:
             if ended.is_young and self._are_too_many(time.monotonic()):
                 return False
-            self._start(ended.index)
+            self._replace(ended.index)
         return True
 
     def leave(self) -> None:
@@ -231,14 +233,29 @@ class Workers:
     def _living(self) -> list[Worker]:
         return [worker for worker in list(self._workers.values()) if not worker.has_ended]
 
+    def _replace(self, index: int) -> None:
+        """Start a worker, again and again while there is no room for one more process: the others serve meanwhile."""
+        while not self._is_leaving:
+            try:
+                self._start(index)
+            except OSError as error:
+                log.error("worker_not_started", worker=index + 1, reason=shortage(error) or str(error))  # noqa: TRY400 - it says all
+                time.sleep(TURN_S)
+            else:
+                return
+
     def _start(self, index: int) -> None:
-        ours, theirs = Pipe()
-        _bound_sending(ours)
-        worker = Worker(index, self._start_process(index, theirs), ours)
-        theirs.close()
+        worker = Worker(index, *self._start_process(index))
+        _bound_sending(worker.connection)
+        try:
+            threading.Thread(target=self._await_end, args=(worker,), name=f"worker {index + 1}", daemon=True).start()
+        except RuntimeError:  # so says Python where there is no room for one more thread
+            worker.send_signal(signal.SIGKILL)
+            worker.await_end()
+            worker.hang_up()
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
         with self._changed:
             self._workers[index] = worker
-        threading.Thread(target=self._await_end, args=(worker,), name=f"worker {index + 1}", daemon=True).start()
         self._waker.send(None)
         worker.tell(self._order)  # where it cannot hear it, it is found silent
 
