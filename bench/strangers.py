@@ -8,8 +8,11 @@ and when they have gone. The service has core 0 for itself; all others have core
 """
 
 import asyncio
+import os
 import resource
+import selectors
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -32,6 +35,7 @@ CONNECTIONS = 8_200
 REQUESTS_EACH = 30
 PATH = b"/docs"
 RECEIVE_BUFFER = 2_048
+COMING_S = 10.0
 STRANGER = "127.0.0.2"
 """Another address than the caller's: each may have so many connections."""
 
@@ -81,25 +85,41 @@ async def send_heads(port: int, head: bytes, seconds: float) -> None:
 
 @contextmanager
 def unread(port: int) -> Iterator[Callable[[], None]]:
-    """Give what opens the connections, in any thread; they are closed at the end."""
+    """Give what opens the connections, in any thread; they are closed at the end.
+
+    Nobody waits for an answer: what is not heard the system sends again. It ends when all have sent their requests, or
+    were cut off, and in any case after COMING_S.
+    """
     connections: list[socket.socket] = []
+    coming = selectors.DefaultSelector()
 
     def open_all() -> None:
+        print("BEGIN", time.monotonic())
+        until_s = time.monotonic() + COMING_S
         for _ in range(CONNECTIONS):
             connection = socket.socket()
             connections.append(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
             connection.bind((STRANGER, 0))
-            with suppress(OSError):  # it was cut off already
-                connection.connect(("127.0.0.1", port))
-                connection.settimeout(0)
-                connection.send(b"GET " + PATH + b" HTTP/1.1\r\nHost: x\r\n\r\n" * REQUESTS_EACH)
+            connection.settimeout(0)
+            connection.connect_ex(("127.0.0.1", port))
+            coming.register(connection, selectors.EVENT_WRITE)
+            ask(coming.select(0))
+        while coming.get_map() and time.monotonic() < until_s:
+            ask(coming.select(0.1))
 
-    try:
-        yield open_all
-    finally:
-        for connection in connections:
-            connection.close()
+    def ask(connected: list[tuple[selectors.SelectorKey, int]]) -> None:
+        for key, _ in connected:
+            coming.unregister(key.fileobj)
+            with suppress(OSError):  # it was cut off already
+                os.write(key.fd, b"GET " + PATH + b" HTTP/1.1\r\nHost: x\r\n\r\n" * REQUESTS_EACH)
+
+    with coming:
+        try:
+            yield open_all
+        finally:
+            for connection in connections:
+                connection.close()
 
 
 async def run(folder: Path) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from tarazu.service.crowds import CALM_S, CROWDED_LOOK_S, LEAVING_S, LOOK_S, SERVED_S, Crowds, fair_bound
+from tarazu.service.crowds import CALM_S, LEAVING_S, SERVED_S, SHUT_S, Crowds, fair_bound
 from tarazu.service.own_connections import Peer
 from tests.support.patience import PATIENCE_S
 
@@ -30,14 +30,19 @@ class Listening:
 
     def connect(self, address: str, times: int, from_port: int = 0) -> list[socket.socket]:
         """Connect so many times from an address; answer with the clients' ends."""
-        source = (address, from_port)
-        clients = [
-            self._stack.enter_context(socket.create_connection(("127.0.0.1", self.port), source_address=source))
-            for _ in range(times)
-        ]
+        clients = [self.come(address, from_port) for _ in range(times)]
+        self.take(times)
+        return clients
+
+    def come(self, address: str, from_port: int = 0, timeout_s: float = PATIENCE_S) -> socket.socket:
+        """Connect, and wait to be taken."""
+        server, source = ("127.0.0.1", self.port), (address, from_port)
+        return self._stack.enter_context(socket.create_connection(server, timeout_s, source))
+
+    def take(self, times: int = 1) -> None:
+        """Take so many connections."""
         for _ in range(times):
             self._taken = self._stack.enter_context(self._socket.accept()[0])
-        return clients
 
     def reset(self, newest: socket.socket) -> None:
         """End the newest connection at both ends, so that its port may be used at once."""
@@ -141,12 +146,30 @@ def test_whoever_joins_a_flood_is_not_served(of_crowd: int, is_flood: bool) -> N
     with listening() as port:
         crowds = port.crowds(of_address=2)
         port.connect("127.0.0.2", of_crowd)
+        later, other = port.come("127.0.0.2"), port.come("127.0.0.3")
         assert crowds.look() == of_crowd - 2
-        [later], [other] = port.connect("127.0.0.2", 1), port.connect("127.0.0.3", 1)
+        port.take(2)
         assert (peer_of(later) in crowds.unserved) is is_flood
         assert peer_of(other) not in crowds.unserved
         crowds.turn(0, time.monotonic())
         assert peer_of(later) not in crowds.unserved
+
+
+def test_from_the_address_of_a_crowd_none_are_made_for_a_while() -> None:
+    """A crowd that comes faster than it is cut off takes the others' time. They are heard, and later the crowd too."""
+    with listening() as port:
+        crowds = port.crowds(of_address=2)
+        port.connect("127.0.0.2", 2)
+        assert crowds.look() == 0
+        port.connect("127.0.0.2", 1)
+        now_s = time.monotonic()
+        assert crowds.look() == 1
+        crowds.turn(0, now_s + SHUT_S / 2)
+        with pytest.raises(TimeoutError):
+            port.come("127.0.0.2", timeout_s=SHUT_S / 4)
+        port.connect("127.0.0.3", 1)
+        crowds.turn(0, time.monotonic() + SHUT_S)
+        port.connect("127.0.0.2", 1)
 
 
 def test_whoever_was_told_to_go_and_stays_is_cut_off() -> None:
@@ -188,14 +211,13 @@ def test_the_watch_goes_on_after_an_error() -> None:
     with listening() as port, capture_logs() as logged:
         crowds = port.crowds(of_address=2)
         seen = threading.Event()
-        outcomes = iter([OSError(24, "Too many open files"), 0.0])
+        outcomes = iter([OSError(24, "Too many open files")])
 
-        def turn(_in_use: int, _now_s: float) -> float:
-            outcome = next(outcomes, None)
-            if isinstance(outcome, OSError):
+        def turn(_in_use: int, _now_s: float) -> None:
+            for outcome in outcomes:
                 raise outcome
             seen.set()
-            return 3_600.0
+            threading.Event().wait()  # it looks no more
 
         with patch.object(crowds, "turn", turn), patch("tarazu.service.crowds.TOLD_EVERY_S", 0.0):
             crowds.start()
@@ -209,13 +231,16 @@ def test_it_is_looked_at_only_where_there_may_be_a_crowd() -> None:
         crowds = port.crowds(of_address=8)
         port.connect("127.0.0.2", 4)
         with patch.object(crowds, "look", wraps=crowds.look) as look:
-            assert [crowds.turn(in_use, 1.0) for in_use in (7, 8, 8, 9)] == [LOOK_S] * 4
+            for in_use in (7, 8, 8, 9):
+                crowds.turn(in_use, 1.0)
             assert look.call_count == 1
             crowds.turn(10, 1.0)
             crowds.turn(10, 1.0 + 2 * CALM_S)
             assert look.call_count == 3
             port.connect("127.0.0.2", 8)
-            assert crowds.turn(20, 30.0) == CROWDED_LOOK_S
+            for _ in range(2):
+                crowds.turn(20, 30.0)
+            assert look.call_count == 5
 
 
 @pytest.mark.parametrize("network", ["127.0.0.2", "127.0.0.0/8", "127.0.0.9/24"])

@@ -1,8 +1,9 @@
 """Watch over the connections that a worker has taken: no address may have so many that others find no place.
 
 Granian takes them by itself and asks nobody. So a thread looks at the worker's own sockets, and only where there are
-many; what one address has beyond its bound is cut off, the newest first. Whoever waits for a completion is let be: its
-account would pay for a reply that cannot come, and what it may ask at once has a bound of its own.
+many; what one address has beyond its bound is cut off, the newest first, and for a second it makes no new ones. Whoever
+waits for a completion is let be: its account would pay for a reply that cannot come, and what it may ask at once has a
+bound of its own.
 """
 
 import threading
@@ -17,10 +18,10 @@ import structlog
 from tarazu.domain.addresses import place_of
 from tarazu.service.logs import trace_of
 from tarazu.service.own_connections import OwnConnections, Peer, are_known, cut
+from tarazu.service.packet_filters import shut_out
 
-LOOK_S = 0.1
-CROWDED_LOOK_S = 0.05
-"""After a look that has found a crowd."""
+LOOK_S = 0.05
+"""Meanwhile a crowd may become larger by some hundreds, who take the worker a tenth of a millisecond each."""
 SERVED_S = 10.0
 """By then what a connection has sent before it was cut off has been served, or passed over."""
 LEAVING_S = 5.0
@@ -33,6 +34,8 @@ CALM_SHARE = 0.25
 """So many are many more: a part of what one address may have."""
 FLOOD = 2
 """So many times the bound is a flood: whoever comes from its address between two looks is not served."""
+SHUT_S = 1.0
+"""So long no connection is made from the address of a crowd. A client's system tries again by itself after as long."""
 ROOM_SHARE = 0.875
 """The part of all places that untrusted addresses may have together: the rest is for proxies, and for this machine."""
 TOLD_EVERY_S = 10.0
@@ -97,6 +100,8 @@ class Crowds:
         self._seen: dict[Peer, int] = {}
         """The connections, each with the look that has seen it first."""
         self._looks = 0
+        self._shut: dict[str, float] = {}
+        """The addresses of crowds, and until when each is shut out."""
         self._calm_until_s = 0.0
         self._calm_below = 0
         self._untold = 0
@@ -134,6 +139,7 @@ class Crowds:
             for owner, peers in of_owner.items()
             if len(peers) > bound and (chosen := self._newest(peers, bound))
         }
+        self._shut_out(newest, time.monotonic())
         floods = (peers for owner, peers in newest.items() if len(of_owner[owner]) > FLOOD * bound)
         self.unserved.shut({host for peers in floods for host, _ in peers}, self._seen)
         for owner, peers in newest.items():
@@ -141,6 +147,15 @@ class Crowds:
             for peer in peers:
                 cut(found[peer], peer)
         return sum(map(len, newest.values()))
+
+    def _shut_out(self, crowded: Iterable[str], now_s: float) -> None:
+        """Have no connection made from these addresses for a while; those whose time is over are let in again."""
+        before = self._shut.keys()
+        until_s = dict.fromkeys(crowded, now_s + SHUT_S)
+        self._shut = {owner: at_s for owner, at_s in {**self._shut, **until_s}.items() if now_s < at_s}
+        if self._shut.keys() != before:
+            assert self._own is not None
+            shut_out(self._own.without_peer, self._shut)
 
     def _newest(self, peers: list[Peer], bound: int) -> list[Peer]:
         """Choose who is cut off, and let nobody of them be served; whoever has asked until then stays."""
@@ -151,20 +166,17 @@ class Crowds:
         self.unserved.drop(asking)
         return [peer for peer in chosen if peer not in asking]
 
-    def turn(self, in_use: int, now_s: float) -> float:
-        """Look where so many connections are in use that there may be a crowd; tell when to ask again, in seconds."""
+    def turn(self, in_use: int, now_s: float) -> None:
+        """Look where so many connections are in use that there may be a crowd."""
         self.unserved.forget(now_s)
         self._cut_those_who_stay(now_s)
+        if self._shut:
+            self._shut_out((), now_s)
         if in_use < self._of_address:
             self.unserved.shut((), ())
-            return LOOK_S
-        if now_s < self._calm_until_s and in_use < self._calm_below:
-            return LOOK_S
-        if self.look():
-            return CROWDED_LOOK_S
-        self._calm_until_s = now_s + CALM_S
-        self._calm_below = in_use + int(self._of_address * CALM_SHARE)
-        return LOOK_S
+        elif (now_s >= self._calm_until_s or in_use >= self._calm_below) and not self.look():
+            self._calm_until_s = now_s + CALM_S
+            self._calm_below = in_use + int(self._of_address * CALM_SHARE)
 
     def _cut_those_who_stay(self, now_s: float) -> None:
         if not self._leaving or now_s < self._leaving_look_s:
@@ -183,11 +195,11 @@ class Crowds:
         assert self._own is not None
         while True:
             try:
-                pause_s = self.turn(self._own.in_use(), time.monotonic())
+                self.turn(self._own.in_use(), time.monotonic())
+                time.sleep(LOOK_S)
             except Exception as error:  # noqa: BLE001 - the watch goes on
                 log.error("connections_not_watched", **trace_of(error))  # noqa: TRY400 - as all errors are told
-                pause_s = TOLD_EVERY_S
-            time.sleep(pause_s)
+                time.sleep(TOLD_EVERY_S)
 
     def _owner(self, host: str) -> str | None:
         """Name the address that a connection is counted by; None: it is not counted."""

@@ -50,7 +50,8 @@ class ForkServer:
 
         Raises:
             TimeoutError: the server has not answered yet. It may be asked again later.
-            OSError: the server has ended, or has no room for one more process.
+            ConnectionError: the server has ended, as it does where there is no room for one more process.
+            OSError: this process may open no more files.
         """
         if self._is_late.is_set():
             raise TimeoutError("what it was asked before is not done yet")

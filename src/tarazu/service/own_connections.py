@@ -23,6 +23,7 @@ _IN_USE = re.compile(rb"^TCP6?: inuse (\d+)", re.MULTILINE)
 _FILE_BYTES_MAX = 65_536
 _NAME_BYTES = 28
 """Of the longest name, `struct sockaddr_in6`."""
+_FAMILY, _PORT = struct.Struct("=H"), struct.Struct("!H")
 _RESET = struct.pack("ii", 1, 0)
 """`struct linger`: what waits to be sent is dropped."""
 
@@ -38,13 +39,17 @@ class OwnConnections:
     """Those of this process at one port. What it reads stays open, for the time when no file can be opened any more."""
 
     def __init__(self, port: int) -> None:
-        self._port = str(port)
+        self.port = port
+        # How the names of its sockets begin: the family and the port.
+        self._here = {_FAMILY.pack(family) + _PORT.pack(port) for family in (socket.AF_INET, socket.AF_INET6)}
+        self.without_peer: list[int] = []
+        """What else is at the port, by its number among the open files: what listens, or is about to be closed."""
         self._status = os.open(_STATUS, os.O_RDONLY)
         # The second is there where there is IPv6.
         self._in_use = [os.open(file, os.O_RDONLY) for file in _IN_USE_FILES if file.exists()]
 
     def __repr__(self) -> str:
-        return f"<OwnConnections at {self._port}>"
+        return f"<OwnConnections at {self.port}>"
 
     def in_use(self) -> int:
         """Tell how many connections there are on this machine, or in the part of it that this process sees."""
@@ -52,15 +57,17 @@ class OwnConnections:
         return sum(int(number) for text in texts for number in _IN_USE.findall(text))
 
     def list(self) -> Iterator[tuple[Peer, int]]:
-        """List the peer of each, and its number among the open files."""
+        """List the peer of each, and its number among the open files; those that have none are `without_peer` then."""
+        self.without_peer.clear()
         slots = _SLOTS.search(os.pread(self._status, _FILE_BYTES_MAX, 0))
         assert slots is not None, "Linux tells it of every process"
+        name = _Name()
         for number in range(int(slots[1])):
-            here = _name(_libc.getsockname, number)
-            if here is not None and here[1] == self._port:
-                peer = _name(_libc.getpeername, number)
-                if peer is not None:
-                    yield peer, number
+            if name.ask(_libc.getsockname, number) and name.packed[:4] in self._here:
+                if name.ask(_libc.getpeername, number):
+                    yield name.peer, number
+                else:
+                    self.without_peer.append(number)
 
     def close(self) -> None:
         """Let go of what it reads."""
@@ -74,7 +81,8 @@ def cut(number: int, peer: Peer) -> bool:
     if copy < 0:
         return False
     try:
-        if _name(_libc.getpeername, copy) != peer:
+        name = _Name()
+        if not name.ask(_libc.getpeername, copy) or name.peer != peer:
             return False
         _libc.setsockopt(copy, socket.SOL_SOCKET, socket.SO_LINGER, _RESET, len(_RESET))
         return bool(_libc.shutdown(copy, socket.SHUT_RDWR) == 0)
@@ -82,15 +90,30 @@ def cut(number: int, peer: Peer) -> bool:
         _libc.close(copy)
 
 
-def _name(call: "ctypes._NamedFuncPointer", number: int) -> Peer | None:
-    """Ask for a name of an open file; None where it is no socket, not connected, or closed meanwhile."""
-    name = ctypes.create_string_buffer(_NAME_BYTES)
-    if call(number, name, ctypes.byref(ctypes.c_uint32(_NAME_BYTES))) != 0:
-        return None
-    family, port = struct.unpack_from("=H", name)[0], struct.unpack_from("!H", name, 2)[0]
-    if family == socket.AF_INET:
-        return _address(socket.AF_INET, name.raw[4:8]), str(port)
-    return (_address(socket.AF_INET6, name.raw[8:24]), str(port)) if family == socket.AF_INET6 else None
+class _Name:
+    """A name of an open file, as the kernel writes it: `struct sockaddr_in` or `sockaddr_in6`."""
+
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(_NAME_BYTES)
+        self._length = ctypes.c_uint32()
+        self._length_at = ctypes.byref(self._length)
+
+    def ask(self, call: "ctypes._NamedFuncPointer", number: int) -> bool:
+        """Ask for it; False where the file is no socket, has no such name, or has been closed meanwhile."""
+        self._length.value = _NAME_BYTES
+        return bool(call(number, self._buffer, self._length_at) == 0)
+
+    @property
+    def packed(self) -> bytes:
+        """The name as it is: the family, the port, and the address behind them."""
+        return self._buffer.raw
+
+    @property
+    def peer(self) -> Peer:
+        """Write it as granian does."""
+        packed = self.packed
+        family, port = _FAMILY.unpack_from(packed)[0], _PORT.unpack_from(packed, 2)[0]
+        return _address(family, packed[4:8] if family == socket.AF_INET else packed[8:24]), str(port)
 
 
 @lru_cache(maxsize=1_024)

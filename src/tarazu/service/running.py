@@ -18,12 +18,12 @@ from tarazu.service.back_office import BackOffice
 from tarazu.service.books import open_books
 from tarazu.service.completion import Completions
 from tarazu.service.configuration import Configuration
-from tarazu.service.connections import take_no_more
 from tarazu.service.forwarding import Forwarding
 from tarazu.service.identifiers import new_process_id
 from tarazu.service.link import Link, Order, Stage
 from tarazu.service.logs import log_loop_error
 from tarazu.service.own_access import OwnAccess
+from tarazu.service.packet_filters import take_no_more
 from tarazu.service.passwords import Passwords
 from tarazu.service.pools import LocalAddresses, Pools, local_paths
 from tarazu.service.proving import Prover

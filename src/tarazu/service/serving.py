@@ -237,7 +237,7 @@ class _Granian(MPServer):
                 return self._fork_server.fork(index)
             except TimeoutError as error:
                 log.warning("fork_server_late", reason=str(error), instead="this worker starts afresh")
-            except OSError as error:
+            except ConnectionError as error:
                 log.warning("fork_server_lost", reason=str(error), instead="workers start afresh, which takes longer")
                 self._fork_server.close()
                 self._fork_server = None

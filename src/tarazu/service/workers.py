@@ -1,6 +1,5 @@
 """The workers as their parent sees them: started, watched, told what has changed, replaced, and stopped."""
 
-import errno
 import os
 import pickle
 import signal
@@ -234,11 +233,11 @@ class Workers:
         return [worker for worker in list(self._workers.values()) if not worker.has_ended]
 
     def _replace(self, index: int) -> None:
-        """Start a worker, again and again while there is no room for one more process: the others serve meanwhile."""
+        """Start a worker, again and again while the system has no room for it: the others serve meanwhile."""
         while not self._is_leaving:
             try:
                 self._start(index)
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 log.error("worker_not_started", worker=index + 1, reason=shortage(error) or str(error))  # noqa: TRY400 - it says all
                 time.sleep(TURN_S)
             else:
@@ -249,11 +248,11 @@ class Workers:
         _bound_sending(worker.connection)
         try:
             threading.Thread(target=self._await_end, args=(worker,), name=f"worker {index + 1}", daemon=True).start()
-        except RuntimeError:  # so says Python where there is no room for one more thread
+        except RuntimeError:  # no room for one more thread
             worker.send_signal(signal.SIGKILL)
             worker.await_end()
             worker.hang_up()
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
+            raise
         with self._changed:
             self._workers[index] = worker
         self._waker.send(None)
