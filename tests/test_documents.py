@@ -36,6 +36,7 @@ from tarazu.service import (
     link,
     listening,
     own_access,
+    packet_filters,
     passwords,
     people_acts,
     personal_acts,
@@ -263,7 +264,10 @@ FIGURES = {
         f"| a password that was given again | {CONFIRMED_MS // MINUTE_MS} minutes in its session |",
         f"is no trusted proxy | {listening.CONNECTIONS_MAX:,}; `connections_per_address` |",
         f"the newest are cut off, a few after {crowds.CALM_S:g} s, a crowd within {crowds.LOOK_S:g} s;",
-        f"for {crowds.SHUT_S:g} s after that no new ones are made from there |",
+        (
+            f"for {crowds.SHUT_S:g} s after that, on Linux, no new ones are made from there "
+            f"(of {packet_filters.SHUT_OUT_MAX} addresses at once) |"
+        ),
         f"was answered before its end | {crowds.LEAVING_S:g} s |",
         f"a body or a form may come | {body.PIECES_MAX:,}, and one more for each {body.BYTES_OF_PIECE_LEAST} bytes |",
         f"because its client does not read | {listening.UNREAD_TIMEOUT_S} s, on Linux |",

@@ -1,8 +1,11 @@
 """Closed and full outputs: a command fails in one line, and what is shown once is not lost in silence."""
 
+import fcntl
 import json
 import os
 import subprocess
+import termios
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from select import PIPE_BUF
@@ -13,6 +16,7 @@ from tarazu.service.control import Control, Told
 from tests.cli.commands import COMMAND, Commands, Ran, clean_environ
 from tests.cli.every_command import WITH_BOOKS
 from tests.cli.scripted_api import KEY, reply, scripted_api
+from tests.support.at_once import wait_until
 from tests.support.backups import dump_of
 from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
@@ -69,6 +73,23 @@ def test_an_output_that_waits_for_nobody_gets_it_all(folder: Path) -> None:
             document = reader.read().lstrip(b"\0")
             assert ran.wait(PATIENCE_S) == 0
     assert json.loads(document)["info"]["title"]
+
+
+def test_an_input_that_waits_for_nobody_is_read_to_its_end(folder: Path) -> None:
+    """A prompt that comes in two pieces, of which the first could be taken for the whole."""
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    environ = clean_environ(TARAZU_API_KEY=KEY)
+    with scripted_api() as api, open(readable, "rb") as prompt, open(writable, "wb", buffering=0) as written:  # noqa: PTH123 - descriptors
+        api.replies.append(reply("Fine."))
+        written.write(b"Translate this: ")
+        command = (COMMAND, "chat", "--url", api.url)
+        with subprocess.Popen(command, stdin=prompt, stdout=subprocess.DEVNULL, cwd=folder, env=environ) as ran:
+            wait_until(lambda: array("i", fcntl.ioctl(prompt, termios.FIONREAD, bytes(4)))[0] == 0)
+            written.write(b"Good morning")
+            written.close()
+            assert ran.wait(PATIENCE_S) == 0
+    assert "Translate this: Good morning" in str(api.asked)
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&-", "<&- 2>&-", "2>/dev/full"])

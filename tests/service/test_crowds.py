@@ -27,6 +27,7 @@ class Listening:
         self._stack = stack
         self._socket = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         self.port: int = self._socket.getsockname()[1]
+        self.taken: list[socket.socket] = []
 
     def connect(self, address: str, times: int, from_port: int = 0) -> list[socket.socket]:
         """Connect so many times from an address; answer with the clients' ends."""
@@ -42,13 +43,13 @@ class Listening:
     def take(self, times: int = 1) -> None:
         """Take so many connections."""
         for _ in range(times):
-            self._taken = self._stack.enter_context(self._socket.accept()[0])
+            self.taken.append(self._stack.enter_context(self._socket.accept()[0]))
 
     def reset(self, newest: socket.socket) -> None:
         """End the newest connection at both ends, so that its port may be used at once."""
         newest.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         newest.close()
-        self._taken.close()
+        self.taken[-1].close()
 
     def crowds(self, of_address: int, trusted: Sequence[str] = (), connections: int = 1_000) -> Crowds:
         """Make the watch."""
@@ -170,6 +171,40 @@ def test_from_the_address_of_a_crowd_none_are_made_for_a_while() -> None:
         port.connect("127.0.0.3", 1)
         crowds.turn(0, time.monotonic() + SHUT_S)
         port.connect("127.0.0.2", 1)
+
+
+def test_a_network_with_a_trusted_proxy_in_it_is_not_shut_out() -> None:
+    """A crowd of its neighbours is cut off as any other."""
+    crowds = Crowds(1, connections=8, of_address=8, trusted=["2001:db8:0:1::9", "10.0.0.0/8"])
+    with patch("tarazu.service.crowds.shut_out", return_value=True) as shut_out:
+        crowds._shut_out(["2001:db8:0:1::/64", "2001:db8:0:2::/64", "192.0.2.7"], 1.0)
+    assert list(shut_out.call_args.args[1]) == ["2001:db8:0:2::/64", "192.0.2.7"]
+
+
+def test_letting_in_again_is_tried_until_it_is_done() -> None:
+    """Where the system has no memory for a filter just then nobody stays shut out for that."""
+    crowds = Crowds(1, connections=8, of_address=8, trusted=[])
+    with patch("tarazu.service.crowds.shut_out", side_effect=[True, False, True]) as shut_out:
+        crowds._shut_out(["192.0.2.7"], 1.0)
+        for now_s in (1.0 + SHUT_S / 2, 1.0 + SHUT_S, 2.0 + SHUT_S, 3.0 + SHUT_S):
+            crowds.turn(0, now_s)
+    assert [list(call.args[1]) for call in shut_out.call_args_list] == [["192.0.2.7"], [], []]
+
+
+def test_there_is_no_calm_while_a_crowd_is_found() -> None:
+    """However few are in use by then: what was let go of it must be seen, or its address is passed over for longer."""
+    with listening() as port:
+        crowds = port.crowds(of_address=2)
+        crowds.turn(100, 1.0)
+        port.connect("127.0.0.2", 6)
+        later = port.come("127.0.0.2")
+        crowds.turn(200, 1.1)
+        port.take()
+        assert peer_of(later) in crowds.unserved
+        for taken in port.taken[:-1]:
+            taken.close()
+        crowds.turn(50, 1.2)
+        assert peer_of(later) not in crowds.unserved
 
 
 def test_whoever_was_told_to_go_and_stays_is_cut_off() -> None:

@@ -1,5 +1,7 @@
 """The process that forks workers: what it does too late leaves no worker behind that nobody watches."""
 
+import errno
+import os
 import subprocess
 import sys
 
@@ -8,7 +10,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 
 LATE = """
-import os, time
+import os, signal
 from tarazu.service import fork_server
 from tarazu.service.link import Link, Order, Stage
 
@@ -40,8 +42,7 @@ for _ in range(2):
 LET_GO = """
 os.write(let_go, bytes(2))
 fork_server.ANSWER_TIMEOUT_S = 60
-while server._is_late.is_set():
-    time.sleep(0.01)
+server._late.join()
 assert children() == [server.process_id]
 os.write(let_go, bytes(2))
 process_id, connection = server.fork(0)
@@ -54,16 +55,49 @@ except BlockingIOError:
     print("nobody else")
 """
 KILLED = """
-server.close()
+os.kill(server.process_id, signal.SIGKILL)
 os.write(let_go, bytes(2))
 os.close(told)
 print(os.read(heard, 100))
+server._late.join()
+try:
+    server.fork(0)
+except ConnectionError:
+    print("it has ended")
+server.close()
 """
+NO_ROOM = """
+import os
+from tarazu.service import fork_server
+
+fork, asked = os.fork, 0
+
+def limited():
+    global asked
+    is_server = os.getpid() == server_id
+    asked += is_server
+    if asked == (1 if is_server else 2):
+        raise BlockingIOError(11, "no room")
+    return fork()
+
+def forget():
+    global server_id
+    server_id = os.getpid()
+    os.fork = limited
+
+server = fork_server.ForkServer(lambda index, connection: index, forget=forget)
+for _ in range(3):
+    try:
+        process_id, connection = server.fork(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1]))
+    except OSError as error:
+        print(error.strerror)
+"""
+"""Has no room for a process: when it is asked first, of the server; then, of what the server has forked."""
 
 
-def ran(act: str) -> list[str]:
-    """Run a process in which the server is late; answer with what it prints."""
-    code = LATE.format(act=act)
+def ran(code: str) -> list[str]:
+    """Run a process; answer with what it prints."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
@@ -73,8 +107,15 @@ TOLD = ["timed out", "what it was asked before is not done yet"]
 
 
 @pytest.mark.parametrize(
-    ("act", "printed"), [(LET_GO, ["served 0", "nobody else"]), (KILLED, ["b''"])], ids=["slow", "killed meanwhile"]
+    ("act", "printed"),
+    [(LET_GO, ["served 0", "nobody else"]), (KILLED, ["b''", "it has ended"])],
+    ids=["slow", "killed meanwhile"],
 )
 def test_a_worker_that_is_forked_too_late_ends_and_serves_nothing(act: str, printed: list[str]) -> None:
     """Another one has its place by then. The server forks on as soon as it has caught up."""
-    assert ran(act) == [*TOLD, *printed]
+    assert ran(LATE.format(act=act)) == [*TOLD, *printed]
+
+
+def test_without_room_for_one_more_process_the_server_stays() -> None:
+    """Whoever asks is told, and may ask again."""
+    assert ran(NO_ROOM) == [os.strerror(errno.EAGAIN)] * 2 + ["7"]

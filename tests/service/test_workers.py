@@ -182,6 +182,18 @@ def test_workers_that_keep_dying_end_the_service(count: int) -> None:
     workers.stop(PATIENCE_S)
 
 
+@pytest.mark.usefixtures("hasty")
+def test_where_another_one_outlives_them_those_that_keep_dying_end_nothing() -> None:
+    """There may be no room for them. They are started again, more slowly, and it is said."""
+    with kept() as workers, capture_logs() as logs:
+        assert workers.publish(TAKES) == ALL
+        dies, serves = workers._living()
+        workers._tell(setup={dies.index: "dies"})
+        wait_until(lambda: [line["event"] for line in logs].count("workers_keep_dying") > 1)
+        assert workers.publish(TAKES) == ALL
+        assert serves.process_id in workers.process_ids
+
+
 def test_who_stops_by_itself_when_all_are_to_leave_has_not_died() -> None:
     """As when Ctrl-C in a terminal reaches all processes at once. One that is killed then has died."""
     with capture_logs() as logs:

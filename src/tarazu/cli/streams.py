@@ -11,18 +11,18 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno
 
 
 def prepare_streams() -> None:
-    """Have all three streams there, outputs that wait for their reader, and what they cannot show written otherwise.
+    """Have all three streams there, such that read and write wait, and what they cannot show written otherwise.
 
     Where one is closed, the next file that is opened would take its number, and get what is printed. What is written
-    to a closed standard output fails, as it should; messages to a closed standard error are given up. To an output
-    that does not wait, as some programs leave a terminal behind, Python would write in part, and say nothing.
+    to a closed standard output fails, as it should; messages to a closed standard error are given up. Of a stream that
+    does not wait, as some programs leave a terminal behind, Python would read or write a part, and say nothing. It
+    waits from now on for all who share it.
     """
     for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, flags)  # takes the lowest number that is free
-    for number in (OUTPUT, ERRORS):
         os.set_blocking(number, True)
     if sys.stdin is None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115 - it stays open until the process ends

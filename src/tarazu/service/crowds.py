@@ -34,8 +34,8 @@ CALM_SHARE = 0.25
 """So many are many more: a part of what one address may have."""
 FLOOD = 2
 """So many times the bound is a flood: whoever comes from its address between two looks is not served."""
-SHUT_S = 1.0
-"""So long no connection is made from the address of a crowd. A client's system tries again by itself after as long."""
+SHUT_S = 0.9
+"""So long no connection is made from the address of a crowd. A client's system tries again by itself after a second."""
 ROOM_SHARE = 0.875
 """The part of all places that untrusted addresses may have together: the rest is for proxies, and for this machine."""
 TOLD_EVERY_S = 10.0
@@ -149,13 +149,18 @@ class Crowds:
         return sum(map(len, newest.values()))
 
     def _shut_out(self, crowded: Iterable[str], now_s: float) -> None:
-        """Have no connection made from these addresses for a while; those whose time is over are let in again."""
-        before = self._shut.keys()
-        until_s = dict.fromkeys(crowded, now_s + SHUT_S)
-        self._shut = {owner: at_s for owner, at_s in {**self._shut, **until_s}.items() if now_s < at_s}
-        if self._shut.keys() != before:
-            assert self._own is not None
-            shut_out(self._own.without_peer, self._shut)
+        """Have no connection made from these addresses for a while; those whose time is over are let in again.
+
+        A network of IPv6 is not shut out where a trusted proxy is in it.
+        """
+        assert self._own is not None
+        until_s = {owner: now_s + SHUT_S for owner in crowded if not self._has_trusted(ip_network(owner))}
+        shut = {owner: at_s for owner, at_s in {**self._shut, **until_s}.items() if now_s < at_s}
+        if shut.keys() == self._shut.keys() or shut_out(self._own.without_peer, shut):
+            self._shut = shut
+
+    def _has_trusted(self, network: IPv4Network | IPv6Network) -> bool:
+        return any(each.version == network.version and each.overlaps(network) for each in self._trusted)
 
     def _newest(self, peers: list[Peer], bound: int) -> list[Peer]:
         """Choose who is cut off, and let nobody of them be served; whoever has asked until then stays."""
@@ -174,8 +179,9 @@ class Crowds:
             self._shut_out((), now_s)
         if in_use < self._of_address:
             self.unserved.shut((), ())
-        elif (now_s >= self._calm_until_s or in_use >= self._calm_below) and not self.look():
-            self._calm_until_s = now_s + CALM_S
+        elif now_s >= self._calm_until_s or in_use >= self._calm_below:
+            is_calm = not self.look()
+            self._calm_until_s = now_s + CALM_S if is_calm else 0.0
             self._calm_below = in_use + int(self._of_address * CALM_SHARE)
 
     def _cut_those_who_stay(self, now_s: float) -> None:

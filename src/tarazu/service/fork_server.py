@@ -1,5 +1,6 @@
 """Fork workers at any time: from a process that has imported all that they need, and never has a second thread."""
 
+import errno
 import os
 import signal
 import socket
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
 from tarazu.service.kernel import adopt_orphans, name_process
@@ -36,7 +37,7 @@ class ForkServer:
         adopt_orphans()
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(ANSWER_TIMEOUT_S)
-        self._is_late = threading.Event()
+        self._late: threading.Thread | None = None
         self.process_id = os.fork()
         if self.process_id == 0:
             _serve(self._socket, theirs, run, forget)
@@ -50,10 +51,10 @@ class ForkServer:
 
         Raises:
             TimeoutError: the server has not answered yet. It may be asked again later.
-            ConnectionError: the server has ended, as it does where there is no room for one more process.
-            OSError: this process may open no more files.
+            ConnectionError: the server has ended.
+            OSError: there is no room for one more process, or file.
         """
-        if self._is_late.is_set():
+        if self._late is not None and self._late.is_alive():
             raise TimeoutError("what it was asked before is not done yet")
         ours, theirs = Pipe()
         try:
@@ -63,23 +64,30 @@ class ForkServer:
         except OSError as error:
             ours.close()
             if isinstance(error, TimeoutError):
-                self._is_late.set()
-                threading.Thread(target=self._see_off, name="late worker", daemon=True).start()
+                self._see_off_late()
             raise
 
     def _answer(self) -> int:
-        process_id = int.from_bytes(self._socket.recv(PROCESS_ID_BYTES))
-        if process_id == 0:
+        answer = self._socket.recv(PROCESS_ID_BYTES)
+        if not answer:
             raise BrokenPipeError("it has ended")
+        process_id = int.from_bytes(answer)
+        if process_id == 0:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return process_id
+
+    def _see_off_late(self) -> None:
+        try:
+            self._late = threading.Thread(target=self._see_off, name="late worker", daemon=True)
+            self._late.start()
+        except RuntimeError:  # no room for one more thread
+            raise ConnectionAbortedError("it is late, and nobody can wait for it") from None
 
     def _see_off(self) -> None:
         """Wait for a worker that comes too late, and for its end, for nobody gives it anything to do."""
-        with suppress(OSError):
-            self._socket.settimeout(None)
+        wait([self._socket])
+        with suppress(OSError):  # there is no worker; where the server has ended, whoever asks next is told
             os.waitpid(self._answer(), 0)
-            self._socket.settimeout(ANSWER_TIMEOUT_S)
-            self._is_late.clear()
 
     def close(self) -> None:
         """End the server. Workers that it has forked go on."""
@@ -113,9 +121,17 @@ def _work(parent: socket.socket, run: Run, index: int, descriptor: int) -> int:
 
 
 def _fork_orphan(work: Callable[[], int]) -> int:
-    """Fork a process whose parent ends at once, so that it becomes a child of this server's parent."""
+    """Fork a process whose parent ends at once, so that it becomes a child of this server's parent.
+
+    Answers with its process id; 0 where there is no room for one more process.
+    """
     readable, writable = os.pipe()
-    between = os.fork()
+    try:
+        between = os.fork()
+    except OSError:
+        os.close(readable)
+        os.close(writable)
+        return 0
     if between == 0:
         _fork_and_end(work, (readable, writable))
     os.close(writable)

@@ -4,6 +4,7 @@ import ctypes
 import os
 import socket
 import struct
+import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, ip_network
@@ -14,6 +15,7 @@ from tarazu.service.connections import borrowed
 
 SO_ATTACH_FILTER, SO_LOCK_FILTER = 26, 44
 _OPEN_FILES = Path("/proc/self/fd")
+_filtering = threading.Lock()
 
 Instruction = tuple[int, int, int, int]
 """One of the kernel's packet filter: code, jump if true, jump if false, operand."""
@@ -40,21 +42,27 @@ def take_no_more(port: int) -> None:
     for descriptor in map(int, os.listdir(_OPEN_FILES) if _OPEN_FILES.exists() else ()):  # noqa: PTH208 - numbers
         with suppress(OSError), borrowed(descriptor) as each:
             if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and each.getsockname()[1] == port:
-                _filter(each, (*_BEGINS, _DROP))
-                each.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
+                with _filtering:
+                    _filter(each, (*_BEGINS, _DROP))
+                    each.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
 
 
-def shut_out(listeners: Iterable[int], owners: Iterable[str]) -> None:
+def shut_out(listeners: Iterable[int], owners: Iterable[str]) -> bool:
     """Let sockets that listen see no new connection from these addresses and networks, from all others as before.
 
     Who connects from there hears nothing, and tries again after a second. Of many addresses the first SHUT_OUT_MAX
-    count. A socket that takes no more stays so.
+    count. A socket that takes no more stays so. Tells whether the system has done it.
     """
     program = _shutting(islice(owners, SHUT_OUT_MAX))
+    is_done = True
     for descriptor in listeners:
         with suppress(OSError), borrowed(descriptor) as each:
             if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                _filter(each, program)
+                is_done = False
+                with _filtering:
+                    _filter(each, program)
+                is_done = True
+    return is_done
 
 
 def _shutting(owners: Iterable[str]) -> tuple[Instruction, ...]:

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import structlog
 from msgspec import Struct
@@ -140,7 +141,8 @@ class Reloader:
             TIMEOUT_S_MAX, lambda: self._local_models.keep(local_paths(self._workers.setup.configuration.catalogue))
         )
         self._drop.daemon = True
-        self._drop.start()
+        with suppress(RuntimeError):  # no room for one more thread: the next reload does it
+            self._drop.start()
 
     def _run(self) -> None:
         while True:

@@ -245,6 +245,7 @@ class _Granian(MPServer):
         with theirs:
             process: Any = self._worker_process("spawn", index, theirs)
             process.start()
+        multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]  # noqa: SLF001 - its end is awaited by `crew` alone
         return int(process.pid), ours
 
     def _become_worker(self, index: int, connection: "Connection[Any, Any]") -> int:

@@ -11,11 +11,12 @@ NO_PROCESSES = (
 NO_FILES = (
     "The system lets this process open no more files. Raise the limit (`ulimit -n`, or LimitNOFILE= of a systemd unit)."
 )
+NO_FILES_AT_ALL = "The system has no room for more open files. Raise `sysctl fs.file-max`, or end other processes."
 NO_MEMORY = "There is not enough memory. End other processes, or give the machine or the container more of it."
 OF_SYSTEM = {
     errno.EAGAIN: NO_PROCESSES,
     errno.EMFILE: NO_FILES,
-    errno.ENFILE: NO_FILES,
+    errno.ENFILE: NO_FILES_AT_ALL,
     errno.ENOMEM: NO_MEMORY,
 }
 

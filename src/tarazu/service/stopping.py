@@ -9,6 +9,7 @@ import structlog
 from tarazu.service.connections import port_state
 from tarazu.service.control import Told
 from tarazu.service.link import Stage
+from tarazu.service.shortages import NO_PROCESSES
 from tarazu.service.workers import Workers
 
 TELL_S = 2.0
@@ -38,11 +39,15 @@ class Departure:
         """Begin to drain: answers go on for `for_s` seconds, in which load balancers see it. Then the service stops."""
         if not self._draining.acquire(blocking=False):
             return Told(problems=("it is draining already",))
-        log.info("draining", for_s=for_s)
-        self._workers.enter(Stage.DRAINING, ENTER_TIMEOUT_S)
         end = threading.Timer(for_s, self._workers.leave)
         end.daemon = True
-        end.start()
+        try:
+            end.start()
+        except RuntimeError:
+            self._draining.release()
+            return Told(problems=(NO_PROCESSES,))
+        log.info("draining", for_s=for_s)
+        self._workers.enter(Stage.DRAINING, ENTER_TIMEOUT_S)
         return Told(f"new connections are closed after one answer, and it stops in {for_s} s")
 
     def hear_signal(self) -> None:

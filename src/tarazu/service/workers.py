@@ -39,7 +39,10 @@ TELL_AGAIN_S = 1.0
 YOUNG_S = 10.0
 DEATHS_WITHIN_S = 60.0
 DEATHS_MORE = 2
-"""So many more than there are workers die young within DEATHS_WITHIN_S, and to start them again mends nothing."""
+"""So many more than there are workers die young within DEATHS_WITHIN_S, and to start them again mends nothing.
+
+That is so unless another one has outlived them all: it serves on, and they have no room, or meet what it has not met.
+"""
 
 StartProcess = Callable[[int], tuple[int, "Connection[Any, Any]"]]
 
@@ -74,7 +77,8 @@ class Worker:
         self.silent_turns = 0
         self.unanswered_turns = 0
         self.has_ended = False
-        self._began_s = time.monotonic()
+        self.began_s = time.monotonic()
+        self._ended_s: float | None = None
         self._lock = threading.Lock()
         self._sending = threading.Lock()
 
@@ -106,7 +110,7 @@ class Worker:
         with suppress(ChildProcessError):
             os.waitid(os.P_PID, self.process_id, os.WEXITED | os.WNOWAIT)
         with self._lock:
-            self.has_ended = True
+            self.has_ended, self._ended_s = True, time.monotonic()
             try:
                 _, status = os.waitpid(self.process_id, 0)
             except ChildProcessError:
@@ -116,8 +120,8 @@ class Worker:
 
     @property
     def is_young(self) -> bool:
-        """Tell whether it began less than YOUNG_S ago."""
-        return time.monotonic() < self._began_s + YOUNG_S
+        """Tell whether it has lived for less than YOUNG_S."""
+        return (self._ended_s or time.monotonic()) < self.began_s + YOUNG_S
 
     def fault(self, number: int) -> str | None:
         """Take note of a turn of the parent, whose newest order has this number; tell what is wrong by now."""
@@ -169,7 +173,9 @@ class Workers:
         """Replace each worker that ends, until `leave` is called; False when they die faster than that helps."""
         while (ended := self._ended.get()) is not None:
             if ended.is_young and self._are_too_many(time.monotonic()):
-                return False
+                if all(worker.began_s > self._deaths[0] for worker in self._living()):
+                    return False
+                time.sleep(TURN_S)
             self._replace(ended.index)
         return True
 
@@ -233,7 +239,7 @@ class Workers:
         return [worker for worker in list(self._workers.values()) if not worker.has_ended]
 
     def _replace(self, index: int) -> None:
-        """Start a worker, again and again while the system has no room for it: the others serve meanwhile."""
+        """Start a worker, again and again while that is not possible: the others serve meanwhile."""
         while not self._is_leaving:
             try:
                 self._start(index)
