@@ -15,6 +15,7 @@ pytest.register_assert_rewrite("tests.support")
 from tests.support import stores  # noqa: E402 - after the line above
 from tests.support.durations import write_durations  # noqa: E402
 from tests.support.lazily import SLOW  # noqa: E402
+from tests.support.patience import PATIENCE_S  # noqa: E402
 from tests.support.scale import EVERYTHING, SCALE, SCALE_VARIABLE, scaled  # noqa: E402
 from tests.support.seeds import SEED_VARIABLE, session_seed  # noqa: E402
 from tests.support.stores import STORES, PostgresqlStore, SqliteStore, Store, postgresql_server  # noqa: E402
@@ -64,8 +65,11 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share the tests out by file and kind of database, the longest first."""
-    from tests.support.sharing import LongestFirst  # noqa: PLC0415 - xdist may be switched off
+    from xdist.workermanage import NodeManager  # noqa: PLC0415 - xdist may be switched off
 
+    from tests.support.sharing import LongestFirst  # noqa: PLC0415 - as above
+
+    NodeManager.EXIT_TIMEOUT = PATIENCE_S  # what was measured is written at the end of a process
     return LongestFirst(config, log) if config.getoption("dist") == "loadfile" else None
 
 

@@ -179,12 +179,15 @@ def test_whenever_clients_leave_their_credits_are_charged_or_back(
 
     moments_s = [chance.random() * LEAVING_WITHIN_S for _ in range(LEAVERS)]
     answered = sum(at_once([partial(leave, moment_s) for moment_s in moments_s]))
-    wait_until(lambda: "held" not in states_of(service, customer))
+
+    def are_settled() -> bool:  # on a busy machine some are admitted after their clients have left
+        states = states_of(service, customer)
+        return "held" not in states and service.account(customer).used == states.count("charged")
+
+    wait_until(are_settled)
     states = states_of(service, customer)
-    charged = states.count("charged")
     assert set(states) <= {"charged", "released"}
-    assert answered <= charged
-    assert service.account(customer).used == charged
+    assert answered <= states.count("charged")
 
 
 @rows("decisions.reply.4")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import psycopg
 import pytest
@@ -71,13 +72,16 @@ def test_a_process_has_no_more_than_its_share() -> None:
         shares.assert_possible()
     except shares.NoSharesError as error:
         cannot_try(f"Nobody can give shares here: {error}")
-    code = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+    code = (
+        "import time\ninput()\nbegin, end = time.process_time(), time.monotonic() + 1\n"
+        "while time.monotonic() < end: pass\nprint(time.process_time() - begin)"
+    )
     before = set(shares.GROUPS.iterdir())
     with (
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as busy,
+        subprocess.Popen([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, text=True) as busy,
         shares.each_having([busy.pid], 0.25),
     ):
-        used_s = float(busy.communicate()[0])
+        used_s = float(busy.communicate("begin\n")[0])
     assert 0.1 < used_s < 0.5
     assert set(shares.GROUPS.iterdir()) == before
 

@@ -41,7 +41,7 @@ for _ in range(2):
 """Has the server fork, and holds up what it forks until a byte is written to `let_go`."""
 LET_GO = """
 os.write(let_go, bytes(2))
-fork_server.ANSWER_TIMEOUT_S = 60
+server._socket.settimeout(None)
 server._late.join()
 assert children() == [server.process_id]
 os.write(let_go, bytes(2))
