@@ -319,7 +319,7 @@ def test_without_room_for_its_processes_and_threads_it_says_so(tarazu: Commands,
 
 def _with_processes(limit: int) -> list[str]:
     """Begin a command line for a user who may have so many processes and threads. Root may have any number."""
-    other = 1_000_000 + os.getpid()  # has none but those of this test
+    other = 50_000 + os.getpid() % 10_000  # has none but those of this test; a container may know no larger number
     rights = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--bounding-set=-all,+dac_override"]
     user = ["setpriv", f"--reuid={other}", f"--regid={other}", "--clear-groups", *rights] if os.geteuid() == 0 else []
     return [*user, "prlimit", f"--nproc={limit}:{limit}"]
