@@ -67,10 +67,8 @@ def threads(pid: int) -> list[int]:
 
 def has_ended(pid: int) -> bool:
     """Tell whether a process is no more."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+    stat = _read(Path(f"/proc/{pid}/stat"))
+    return not stat or stat.rpartition(b")")[2].split()[0] == b"Z"
 
 
 def open_files(pid: int) -> int:
