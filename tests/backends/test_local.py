@@ -20,7 +20,7 @@ import msgspec
 import pytest
 import structlog
 
-from tarazu.backends import local
+from tarazu.backends import local, local_backend
 from tarazu.backends.http_client import HttpClient
 from tarazu.backends.local import COMMAND, LocalAddress, LocalModel, LocalModels, State
 from tarazu.backends.local_backend import LocalBackend
@@ -57,6 +57,12 @@ def model(models: LocalModels) -> LocalModel:
     """The one model of them."""
     (model,) = models
     return model
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a process that starts again as long as it takes; how long a request does is test_local_backend.py's."""
+    monkeypatch.setattr(local_backend, "START_WAIT_S", PATIENCE_S)
 
 
 def asked(text: str, *, system: str | None = None, max_tokens: int = 24) -> ChatRequest:
