@@ -190,6 +190,6 @@ def test_workers_are_replaced_at_once_and_also_without_what_forks_them(service: 
         wait_until(partial(_is_replaced, service, killed))
         assert service.run("reload").returncode == 0
         files.add(open_files(service.process.pid))
-    assert len(files) == 1
+    assert max(files) - min(files) < 2  # that of the command may still be open; a worker would leave two
     assert len(events(service, "fork_server_lost")) == 1
     assert list(Path(service.environ["TMPDIR"]).iterdir()) == []
