@@ -94,7 +94,6 @@ def unread(port: int) -> Iterator[Callable[[], None]]:
     coming = selectors.DefaultSelector()
 
     def open_all() -> None:
-        print("BEGIN", time.monotonic())
         until_s = time.monotonic() + COMING_S
         for _ in range(CONNECTIONS):
             connection = socket.socket()

@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, ip_network
 from itertools import islice
@@ -39,12 +39,12 @@ def take_no_more(port: int) -> None:
     When a socket that listens is closed, the kernel cuts what nobody has accepted yet. With nothing new coming, there
     is a moment without any. Who connects meanwhile hears nothing, and tries again after a second.
     """
-    for descriptor in map(int, os.listdir(_OPEN_FILES) if _OPEN_FILES.exists() else ()):  # noqa: PTH208 - numbers
-        with suppress(OSError), borrowed(descriptor) as each:
-            if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and each.getsockname()[1] == port:
-                with _filtering:
-                    _filter(each, (*_BEGINS, _DROP))
-                    each.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
+    open_files = map(int, os.listdir(_OPEN_FILES) if _OPEN_FILES.exists() else ())  # noqa: PTH208 - numbers
+    for each in _listening(open_files):
+        if each.getsockname()[1] == port:
+            with suppress(OSError), _filtering:
+                _filter(each, (*_BEGINS, _DROP))
+                each.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
 
 
 def shut_out(listeners: Iterable[int], owners: Iterable[str]) -> bool:
@@ -54,15 +54,21 @@ def shut_out(listeners: Iterable[int], owners: Iterable[str]) -> bool:
     count. A socket that takes no more stays so. Tells whether the system has done it.
     """
     program = _shutting(islice(owners, SHUT_OUT_MAX))
-    is_done = True
-    for descriptor in listeners:
+    try:
+        for each in _listening(listeners):
+            with _filtering:
+                _filter(each, program)
+    except OSError:
+        return False
+    return True
+
+
+def _listening(descriptors: Iterable[int]) -> Iterator[socket.socket]:
+    """Give those of the open files that are sockets which listen."""
+    for descriptor in descriptors:
         with suppress(OSError), borrowed(descriptor) as each:
             if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                is_done = False
-                with _filtering:
-                    _filter(each, program)
-                is_done = True
-    return is_done
+                yield each
 
 
 def _shutting(owners: Iterable[str]) -> tuple[Instruction, ...]:
