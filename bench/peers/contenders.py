@@ -9,6 +9,7 @@ from bench.asking import PLAN, catalogue
 from bench.peers import nginx, others, wrk
 from bench.peers.contender import MODEL, OPENAI_CHAT, Contender, Start
 from bench.peers.process_tree import CORE, OTHER_CORE, starting_on
+from tarazu.service.configuration import ServerSettings
 from tests.support.service import CHAT, RunningService
 from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
 
@@ -24,7 +25,9 @@ def _nginx(folder: Path, backend: str, *, keeps_connections: bool) -> Iterator[C
 def _tarazu(folder: Path, backend: str, store: Store, does: str) -> Iterator[Contender]:
     database_url = store.new_books(folder)
     sold = catalogue({MODEL: f"http://{backend}/v1"})
-    service = RunningService(folder, "", catalogue=sold, database_url=database_url)
+    # The one account may have all places: those of a load that has just ended are still taken when the next begins.
+    all_places = f"max_in_flight_per_account = {ServerSettings().max_in_flight}"
+    service = RunningService(folder, "", catalogue=sold, database_url=database_url, server=all_places)
     with starting_on({CORE}, service):
         yield Contender(
             url=f"http://127.0.0.1:{service.port}{CHAT}",
