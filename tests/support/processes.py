@@ -202,4 +202,4 @@ def pass_deadlines(service: "RunningService") -> None:
 def processor_ns(pid: int) -> int:
     """Tell the processor time that a process has taken, all its threads that are there together."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int(_read(task / "schedstat").split()[0]) for task in tasks)
+    return sum(int(_read(task / "schedstat").partition(b" ")[0] or 0) for task in tasks)
