@@ -26,7 +26,7 @@ from tarazu.domain.bounds import Bounds
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.domain.sessions import CONFIRMED_MS
-from tarazu.panel import forms
+from tarazu.panel import forms, kept
 from tarazu.service import (
     back_office,
     books,
@@ -223,6 +223,7 @@ FIGURES = {
         f"waits for {ledger.WAIT_MAX_S:g} s",
     ),
     "bounds": (
+        f"{kept.COOKIE_CHARACTERS_MAX:,} characters, compressed, for {kept.KEPT_S // 60} minutes",
         f"| {serving.HEADERS_TIMEOUT_S} s each |",
         (
             f"| {body.BODY_BYTES_MAX // MIB} MiB; {body.BUFFERED_BYTES_MAX // MIB} MiB; "

@@ -57,21 +57,27 @@ class Inhabitants(Struct, frozen=True):
         return page.format(account_id=self.customer.account_id, key_id=self.customer.key_id)
 
 
-def settle(service: RunningService, base_url: str, *, live: Callable[[Customer], None] = lambda _: None) -> Inhabitants:
-    """Let some people live in the books. `live` is what the customer does before all are invited."""
+def settle(
+    service: RunningService, base_url: str, *, live: Callable[[Customer], None] = lambda _: None, number: int = 1
+) -> Inhabitants:
+    """Let some people live in the books, of which there may be several groups.
+
+    `live` is what the customer does before all are invited.
+    """
+    of = "" if number == 1 else str(number)
     books = service.provisioning
-    account = books.create_account(name="Sara Kamali", email="sara@example.com", plan="large")
+    account = books.create_account(name="Sara Kamali", email=f"sara{of}@example.com", plan="large")
     issued = books.create_key(account.id, name="laptop")
     customer = Customer(account.id, issued.key.id, issued.secret)
     books.create_key(account.id, name="night job", models=["test/one"], limit_per_minute=10, expires_in_s=30 * 86_400)
     books.revoke_key(books.create_key(account.id, name="old phone").key.id)
-    books.add_credit(account.id, 2_500, reference="invoice 1", note="Paid by card")
+    books.add_credit(account.id, 2_500, reference=f"invoice {number}", note="Paid by card")
     books.adjust_credit(account.id, -50, reason="Counted twice")
     for model in ("test/one", "test/two", "test/free") * 3:
         assert service.chat(customer, model=model).status == 200
     live(customer)
-    newcomer = books.create_account(name="Nima", email="nima@example.com")
-    _, invitation = books.create_operator(email="ada@example.com", name="Ada")
+    newcomer = books.create_account(name="Nima", email=f"nima{of}@example.com")
+    _, invitation = books.create_operator(email=f"ada{of}@example.com", name="Ada")
     return Inhabitants(
         customer,
         books.invite_holder(account.id).link(base_url),

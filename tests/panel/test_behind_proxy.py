@@ -59,7 +59,7 @@ def test_over_https_cookies_are_of_this_host_alone(service: RunningService) -> N
     assert visitor.get("/panel/", **headers(service)).status == 200
     plain = Visitor(service)
     plain.cookies = {"tarazu_panel": visitor.cookies["__Host-tarazu_panel"]}
-    assert plain.get("/panel/", **headers(service)).leads_to == "/panel/sign-in"
+    assert plain.get("/panel/", **headers(service)).leads_to.startswith("/panel/sign-in")
     visitor.get("/panel/", **headers(service))
     left = send(visitor, "/panel/sign-out", f"csrf={visitor.csrf}")
     assert "__Host-tarazu_panel" not in visitor.cookies

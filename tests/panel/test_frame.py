@@ -84,7 +84,7 @@ def test_who_signs_out_is_out(service: RunningService) -> None:
     assert "tarazu_panel" not in visitor.cookies
     assert "You are signed out." in visitor.follow(left).text
     visitor.cookies = kept
-    assert visitor.get("/panel/").leads_to == "/panel/sign-in"
+    assert visitor.get("/panel/").leads_to.startswith("/panel/sign-in")
     assert visitor.send("/panel/sign-out").leads_to.startswith("/panel/sign-in")
 
 
@@ -115,7 +115,7 @@ def test_a_panel_session_opens_nothing_of_the_operators(service: RunningService,
     """Also where its cookie is sent under the other's name."""
     other = Visitor(service)
     other.cookies = {"tarazu_admin": someone.visitor.cookies["tarazu_panel"], **someone.visitor.cookies}
-    assert other.get("/admin/").leads_to == "/admin/sign-in"
+    assert other.get("/admin/").leads_to.startswith("/admin/sign-in")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_the_browsers_language_picks_and_a_click_changes_it(service: RunningServ
     assert door.html is not None
     assert (door.html.elements[0][1]["lang"], door.html.elements[0][1]["dir"]) == ("fa", "rtl")
     assert "گذرواژه" in door.text
-    assert visitor.send("/panel/language", language="en", next="/panel/sign-in").leads_to == "/panel/sign-in"
+    assert visitor.send("/panel/language", language="en", next="/panel/sign-in").leads_to.startswith("/panel/sign-in")
     assert "Password" in visitor.get("/panel/sign-in").text
     assert "Sign in as operator" in visitor.get("/admin/sign-in").text
     assert visitor.send("/panel/language", language="xx").status == 400
@@ -251,7 +251,7 @@ def test_a_persons_language_goes_with_the_person(service: RunningService) -> Non
     """To every browser in which they sign in."""
     person = holder(service)
     person.visitor.get("/panel/settings")
-    person.visitor.send("/panel/language", language="fa", next="/panel/settings?done=language-changed")
+    person.visitor.send("/panel/language", language="fa", next="/panel/settings")
     elsewhere = Visitor(service)
     elsewhere.get("/panel/sign-in")
     elsewhere.follow(elsewhere.send("/panel/sign-in", email=person.email, password=PASSWORD))

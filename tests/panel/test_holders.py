@@ -38,7 +38,7 @@ def new_key(someone: Holder, *, name: str = "laptop", **fields: str | list[str])
     someone.visitor.get("/panel/keys/new")
     shown = someone.visitor.send("/panel/keys/new", csrf=None, name=name, **fields)
     assert shown.status == 200, shown.text
-    (secret,) = KEY.findall(shown.text)
+    (secret,) = set(KEY.findall(shown.text))
     return str(secret)
 
 
@@ -173,7 +173,7 @@ def test_an_account_that_may_not_use_the_service_can_still_look(service: Running
     service.provisioning.set_account(person.account_id, status=AccountStatus.INACTIVE)
     assert "Your account is not active" in person.visitor.get("/panel/").text
     service.provisioning.set_account(person.account_id, status=AccountStatus.BLOCKED)
-    assert person.visitor.get("/panel/").leads_to == "/panel/sign-in"
+    assert person.visitor.get("/panel/").leads_to.startswith("/panel/sign-in")
 
 
 def test_a_model_has_its_price_and_its_snippets(service: RunningService, someone: Holder) -> None:
@@ -298,7 +298,7 @@ def test_name_and_password_can_be_changed(service: RunningService) -> None:
     assert elsewhere.get("/panel/").status == 200
     changed = visitor.send("/panel/settings/password", old=PASSWORD, new="another sentence")
     assert "Your password is changed" in visitor.follow(changed).text
-    assert elsewhere.get("/panel/").leads_to == "/panel/sign-in"
+    assert elsewhere.get("/panel/").leads_to.startswith("/panel/sign-in")
 
 
 def test_every_page_is_sound_in_persian_too(service: RunningService) -> None:

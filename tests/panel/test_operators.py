@@ -29,11 +29,13 @@ FORMS = {
     "/accounts/new": {"name": "Eve", "plan": "", "status": "active"},
     "/accounts/ACCOUNT/terms": {"plan": "basic", "plan_before": "large", "status": "blocked", "status_before": ""},
     "/accounts/ACCOUNT/invite": {},
+    "/accounts/ACCOUNT/invitation": {},
     "/accounts/ACCOUNT/sign-out": {},
     "/accounts/ACCOUNT/credits/add": {"credits": "5", "reference": "not ours"},
     "/accounts/ACCOUNT/credits/correct": {"credits": "5", "why": "not ours"},
     "/accounts/ACCOUNT/keys/new": {"name": "stolen"},
     "/accounts/ACCOUNT/keys/KEY/replace": {"grace": "0"},
+    "/accounts/ACCOUNT/keys/KEY/shown": {},
     "/accounts/ACCOUNT/keys/KEY/revoke": {},
     "/intake/stop": {"retry_after_s": "60"},
     "/intake/resume": {},
@@ -152,7 +154,7 @@ def test_a_form_is_taken_from_operators_alone(shop: Shop, form: str) -> None:
     """Not without a session, not with a holder's, not without what the session's pages put into their forms."""
     before = shop.newest_act()
     path, fields = shop.path(form), FORMS[form]
-    assert Visitor(shop.service).send(path, **fields).leads_to == "/admin/sign-in"
+    assert Visitor(shop.service).send(path, **fields).leads_to.startswith("/admin/sign-in")
     assert shop.visitor.send(path, csrf="", **fields).status == 403
     assert shop.visitor.send_body(path, "", Origin="https://evil.example").status == 403
     assert shop.newest_act() == before
@@ -165,7 +167,7 @@ def test_a_holders_session_does_nothing_here(shop: Shop) -> None:
     person.visitor.cookies["tarazu_admin"] = person.visitor.cookies["tarazu_panel"]
     before = shop.newest_act()
     for form, fields in FORMS.items():
-        assert person.visitor.send(shop.path(form), **fields).leads_to == "/admin/sign-in"
+        assert person.visitor.send(shop.path(form), **fields).leads_to.startswith("/admin/sign-in")
     assert shop.newest_act() == before
 
 
@@ -184,21 +186,23 @@ def test_an_account_is_opened(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "status", "said"),
     [
-        ({"name": " "}, "The name must be 1 to 200"),
-        ({"email": "nowhere"}, "is no email address"),
-        ({"email": "taken@example.com"}, "There is an account with the email taken@example.com already"),
-        ({"plan": "no/such"}, "There is no plan"),
+        ({"name": " "}, 422, "The name must be 1 to 200"),
+        ({"email": "nowhere"}, 422, "is no email address"),
+        ({"email": "taken@example.com"}, 409, "There is an account with the email taken@example.com already"),
+        ({"plan": "no/such"}, 422, "There is no plan"),
     ],
 )
-def test_an_account_that_cannot_be_is_refused_in_words(shop: Shop, fields: dict[str, str], said: str) -> None:
+def test_an_account_that_cannot_be_is_refused_in_words(
+    shop: Shop, fields: dict[str, str], status: int, said: str
+) -> None:
     """What was written stays in the form, and nothing is opened."""
     if shop.visitor.get("/admin/accounts?search=taken@example.com").text.count("taken@example.com") == 0:
         shop.service.provisioning.create_account(name="Taken", email="taken@example.com")
     before = shop.newest_act()
     refused = shop.visitor.send("/admin/accounts/new", **{"name": "kept", "status": "active", **fields})
-    assert refused.status == 422
+    assert refused.status == status
     assert said in refused.text
     assert refused.field("name") == fields.get("name", "kept")
     assert shop.newest_act() == before
@@ -259,7 +263,7 @@ def test_credits_are_added_once_for_a_reference(shop: Shop) -> None:
     assert "+1,500" in again.text
     assert shop.service.account(shop.customer).balance == 1500
     taken = shop.visitor.send(f"{shop.account}/credits/add", **{**sent, "credits": "7"})
-    assert taken.status == 422
+    assert taken.status == 409
     assert "was used before, for 1,500 credits" in taken.text
 
 
@@ -285,7 +289,7 @@ def test_a_balance_is_corrected_but_not_below_zero(shop: Shop) -> None:
         shop.visitor.send(path, credits="-15", why="too much", reference=f"once {shop.customer.account_id}")
     assert shop.service.account(shop.customer).balance == 25
     refused = shop.visitor.send(path, credits="-26", why="too much again")
-    assert refused.status == 422
+    assert refused.status == 409
     assert "may not be below zero" in refused.text
     assert shop.service.account(shop.customer).balance == 25
 
@@ -329,10 +333,10 @@ def test_who_cannot_sign_in_is_not_invited(shop: Shop) -> None:
     """Without an email there is no form for it; a blocked account's is refused in words."""
     nameless = shop.service.provisioning.create_account(name="No email")
     assert "has no email address" in shop.visitor.get(f"/admin/accounts/{nameless.id}").text
-    assert shop.visitor.send(f"/admin/accounts/{nameless.id}/invite").status == 422
+    assert shop.visitor.send(f"/admin/accounts/{nameless.id}/invite").status == 409
     shop.service.provisioning.set_account(shop.customer.account_id, status=AccountStatus.BLOCKED)
     refused = shop.visitor.send(f"{shop.account}/invite")
-    assert refused.status == 422
+    assert refused.status == 409
     assert "is blocked" in refused.text
 
 
@@ -344,7 +348,7 @@ def test_a_holder_is_signed_out_everywhere(shop: Shop) -> None:
     act = shop.newest_act()
     assert (act.act, act.account_id, act.detail) == ("account.sign_out", person.account_id, {"sessions": 1})
     assert "signed out everywhere" in shop.visitor.follow(out).text
-    assert person.visitor.get("/panel/").leads_to == "/panel/sign-in"
+    assert person.visitor.get("/panel/").leads_to.startswith("/panel/sign-in")
 
 
 def test_a_key_is_created_replaced_and_revoked(shop: Shop) -> None:

@@ -1,6 +1,7 @@
 """Somebody with a browser that runs no scripts: keeps cookies, fills in the forms of the page, and reads what comes."""
 
 from html.parser import HTMLParser
+from http import HTTPStatus
 from http.cookies import SimpleCookie
 from itertools import count
 from urllib.parse import urlencode
@@ -12,6 +13,8 @@ from tests.support.service import Answer, RunningService
 FORM = "application/x-www-form-urlencoded"
 PASSWORD = "a sentence to remember"
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "path", "rect", "line"})
+KEPT = "kept="
+SHOWN_ONCE = ("/shown", "/invitation", "/second-factor/codes", "/sign-in/code")
 _numbers = count(1)
 
 
@@ -97,6 +100,8 @@ class Visitor:
     def __init__(self, service: RunningService, *, language: str = "en") -> None:
         self.service = service
         self.cookies: dict[str, str] = {}
+        self.kept: dict[str, str] = {}
+        """What goes to one page alone, by its path."""
         self.language = language
         self.csrf = ""
 
@@ -106,31 +111,47 @@ class Visitor:
 
     def send(self, path: str, *, csrf: str | None = None, **fields: str | list[str]) -> Page:
         """Send a form as the page that was opened last would."""
-        return self.send_body(path, urlencode({"csrf": self.csrf if csrf is None else csrf, **fields}, doseq=True))
+        sent = {"csrf": self.csrf if csrf is None else csrf, **fields}
+        return self._answer(path, self.send_body(path, urlencode(sent, doseq=True)))
 
     def send_body(self, path: str, body: str, **headers: str) -> Page:
         """Send a form, whatever is in it; headers that are given replace a browser's."""
         origin = f"http://127.0.0.1:{self.service.port}"
         return self._ask("POST", path, body, {"Content-Type": FORM, "Origin": origin, **headers})
 
+    def _answer(self, path: str, page: Page) -> Page:
+        """Go on to the form again where it was refused, or to what is shown once; a browser goes wherever it is led."""
+        if page.status != HTTPStatus.SEE_OTHER or KEPT not in page.leads_to:
+            return page
+        onward = page.leads_to.partition("?")[0]
+        return self.follow(page) if onward == path.partition("?")[0] or onward.endswith(SHOWN_ONCE) else page
+
     def follow(self, page: Page) -> Page:
         """Go where a redirect leads."""
         return self.get(page.leads_to)
 
     def _ask(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> Page:
-        cookies = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
-        sent = {"Accept-Language": self.language, **(cookies if self.cookies else {}), **headers}
+        kept = [cookie for of, cookie in self.kept.items() if _is_under(path.partition("?")[0], of)]
+        cookies = "; ".join((*kept, *(f"{name}={value}" for name, value in self.cookies.items())))
+        sent = {"Accept-Language": self.language, **({"Cookie": cookies} if cookies else {}), **headers}
         answer = self.service.request(method, path, body, {name: value for name, value in sent.items() if value})
         for cookie in answer.cookies:
             for name, morsel in SimpleCookie(cookie).items():
-                self.cookies[name] = morsel.value
-                if not morsel.value:
+                if name.endswith("_kept"):
+                    self.kept[morsel["path"]] = f"{name}={morsel.value}"
+                elif morsel.value:
+                    self.cookies[name] = morsel.value
+                else:
                     del self.cookies[name]
         is_html = answer.headers.get("content-type", "").startswith("text/html")
         html = Html(answer.body.decode()) if is_html else None
         if html is not None and "csrf" in html.values("name"):
             self.csrf = html.field("csrf")
         return Page(answer, html)
+
+
+def _is_under(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 class Holder(Struct, frozen=True):

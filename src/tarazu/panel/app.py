@@ -20,7 +20,7 @@ from tarazu.panel.holders.overview import OverviewPages
 from tarazu.panel.holders.playground import PlaygroundPages
 from tarazu.panel.operators.routes import operator_routes
 from tarazu.panel.problems import ProblemPages
-from tarazu.panel.second_factor import SecondFactorPages
+from tarazu.panel.second_factor import CODES_PATH, SecondFactorPages
 from tarazu.panel.settings import SettingsPages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.panel.static_files import serve_static
@@ -34,7 +34,7 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
     office = service.people[HOLDERS.kind].office
     frame = Frame.of(HOLDERS, service)
     overview = OverviewPages(office)
-    keys = KeyPages(office)
+    keys = KeyPages(office, base_url)
     models = ModelPages(office, service.pools, base_url)
     playground = PlaygroundPages(office, service.completions)
     routes = [
@@ -44,6 +44,7 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
         frame.route("/keys/new", get=keys.ask, post=keys.create),
         frame.route("/keys/{key_id}", get=keys.show),
         frame.route("/keys/{key_id}/replace", get=keys.show, post=keys.replace),
+        frame.route("/keys/{key_id}/shown", get=keys.shown, post=keys.leave),
         frame.route("/keys/{key_id}/revoke", post=keys.revoke),
         frame.route("/models", get=models.list),
         frame.route("/models/{model_id:path}", get=models.show),
@@ -75,8 +76,9 @@ def _pages(frame: Frame, service: Service, routes: Sequence[BaseRoute]) -> ASGIA
             frame.route("/settings/sessions/end", get=settings.show, post=settings.end_session),
             frame.route("/settings/sessions/end-others", get=settings.show, post=settings.end_other_sessions),
             frame.route(SECOND_FACTOR_PATH, get=second_factor.show, post=second_factor.set_up, is_guarded=True),
+            frame.route(CODES_PATH, get=second_factor.codes, post=second_factor.leave),
             frame.route(f"{SECOND_FACTOR_PATH}/remove", get=second_factor.show, post=second_factor.remove),
-            frame.route("/sign-in/code", get=doors.door, post=doors.give_code, is_open=True),
+            frame.route("/sign-in/code", get=doors.code, post=doors.give_code, is_open=True),
             frame.route("/sign-in", get=doors.door, post=doors.sign_in, is_open=True),
             frame.route("/sign-out", post=doors.sign_out, is_open=True),
             frame.route("/invitation/{token}", get=doors.invitation, post=doors.accept, is_open=True),

@@ -7,10 +7,9 @@ from starlette.responses import Response
 
 from tarazu.panel.frame import Frame
 from tarazu.panel.language import known
-from tarazu.panel.refusals import refusal_text
-from tarazu.panel.visits import Visit, refused
+from tarazu.panel.visits import Visit
 from tarazu.service.own_access import OwnAccess
-from tarazu.service.sign_in_errors import SignInError, SignInRefusal
+from tarazu.service.sign_in_errors import SignInRefusal
 from tarazu.service.signing_in import Entered, Halfway, SigningIn
 
 
@@ -26,33 +25,31 @@ class DoorPages:
         """Ask for email and password; who is in already goes on."""
         if visit.person is not None:
             return visit.back(visit.query("next"))
-        return visit.page("sign_in.html", refusal=None, email="", onward=visit.query("next"))
+        return _door(visit)
 
     async def sign_in(self, visit: Visit) -> Response:
         """Let a person in, or ask for a code first."""
-        form, kind = visit.form, self._frame.site.kind
-        email, onward = form.text("email"), form.text("next")
-        try:
-            entry = await self._signing_in.sign_in(
-                kind, email=email, password=form.text("password"), browser=visit.browser
-            )
-        except SignInError as error:
-            values = {"refusal": refusal_text(error, visit.formats), "email": email, "onward": onward}
-            return refused(visit, error, "sign_in.html", **values)
+        form, onward = visit.form, visit.form.text("next")
+        entry = await self._signing_in.sign_in(
+            self._frame.site.kind, email=form.text("email"), password=form.text("password"), browser=visit.browser
+        )
         return self._go_in(visit, entry, visit.back(onward), onward)
+
+    async def code(self, visit: Visit) -> Response:
+        """Ask who has given the password for a code; who takes too long begins with the password again."""
+        if visit.person is not None:
+            return visit.back(visit.form.text("next"))
+        refused, ticket = visit.kept.refused, visit.form.text("ticket")
+        if not ticket or (refused is not None and refused.reason is SignInRefusal.CODE_TOO_LATE):
+            return _door(visit)
+        return visit.page("sign_in_code.html", ticket=ticket, onward=visit.form.text("next"))
 
     async def give_code(self, visit: Visit) -> Response:
         """Let a person in who has given the password, by a code."""
-        form, ticket, onward = visit.form, visit.form.text("ticket"), visit.form.text("next")
-        try:
-            entered = await self._signing_in.give_code(
-                self._frame.site.kind, ticket, form.text("code"), browser=visit.browser
-            )
-        except SignInError as error:
-            refusal = refusal_text(error, visit.formats)
-            if error.reason is SignInRefusal.CODE_TOO_LATE:
-                return refused(visit, error, "sign_in.html", refusal=refusal, email="", onward=onward)
-            return refused(visit, error, "sign_in_code.html", refusal=refusal, ticket=ticket, onward=onward)
+        form, onward = visit.form, visit.form.text("next")
+        entered = await self._signing_in.give_code(
+            self._frame.site.kind, form.text("ticket"), form.text("code"), browser=visit.browser
+        )
         return self._go_in(visit, entered, visit.back(onward), onward)
 
     async def sign_out(self, visit: Visit) -> Response:
@@ -66,19 +63,12 @@ class DoorPages:
         token = visit.request.path_params["token"]
         invited = await self._signing_in.invited(self._frame.site.kind, token)
         status = HTTPStatus.OK if invited is not None else HTTPStatus.NOT_FOUND
-        return visit.page("invitation.html", status, invited=invited, refusal=None)
+        return visit.page("invitation.html", status, invited=invited)
 
     async def accept(self, visit: Visit) -> Response:
         """Set the password and let the person in, or ask for a code first."""
-        token = visit.request.path_params["token"]
-        kind = self._frame.site.kind
-        invited = await self._signing_in.invited(kind, token)
-        try:
-            entry = await self._signing_in.accept(kind, token, visit.form.text("password"), browser=visit.browser)
-        except SignInError as error:
-            ended = error.reason is SignInRefusal.INVITATION_ENDED
-            values = {"invited": None if ended else invited, "refusal": refusal_text(error, visit.formats)}
-            return refused(visit, error, "invitation.html", **values)
+        token, password = visit.request.path_params["token"], visit.form.text("password")
+        entry = await self._signing_in.accept(self._frame.site.kind, token, password, browser=visit.browser)
         return self._go_in(visit, entry, visit.done("/", "password-chosen"), "")
 
     async def speak(self, visit: Visit) -> Response:
@@ -88,9 +78,15 @@ class DoorPages:
             raise HTTPException(HTTPStatus.BAD_REQUEST)
         if visit.person is not None:
             await self._own_access.speak(visit.person, language.value)
-        return self._frame.speak(visit, visit.back(visit.form.text("next")), language)
+        is_saved = visit.form.text("next") == visit.site.url("/settings")
+        onward = visit.done("/settings", "language-changed") if is_saved else visit.back(visit.form.text("next"))
+        return self._frame.speak(visit, onward, language)
 
     def _go_in(self, visit: Visit, entry: Entered | Halfway, response: Response, onward: str) -> Response:
         if isinstance(entry, Entered):
             return self._frame.enter(visit, response, entry)
-        return visit.page("sign_in_code.html", refusal=None, ticket=entry.ticket, onward=onward)
+        return visit.show_once("/sign-in/code", ticket=entry.ticket, next=onward)
+
+
+def _door(visit: Visit) -> Response:
+    return visit.page("sign_in.html", onward=visit.written("next") or visit.query("next"))

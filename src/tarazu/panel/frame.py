@@ -1,34 +1,40 @@
 """What every page of a site goes through: who asks, in which language, and whether a form is one of ours."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from tarazu.api.routing import ExactRoute
 from tarazu.domain.people import PersonKind
 from tarazu.domain.secrets import digest_of
-from tarazu.panel.confirming import CONFIRM_CODE, CONFIRM_PASSWORD, confirm_page
+from tarazu.panel.confirming import CONFIRM_CODE, CONFIRM_PASSWORD, UnconfirmedError
 from tarazu.panel.cookies import cookie_of
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import FORM_BYTES_MAX, NUL, FormReader
 from tarazu.panel.headers import ORIGIN
 from tarazu.panel.hosts import KnownHosts
+from tarazu.panel.kept import KEPT, Kept, Kind, to_keep
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose, known
+from tarazu.panel.messages import later
+from tarazu.panel.notices import NOTICE
+from tarazu.panel.refusals import NotTakenError, Refused
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.own_access import OwnAccess
 from tarazu.service.proving import SignedIn
+from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
 from tarazu.service.sign_in_errors import SignInError
 from tarazu.service.sign_in_events import tell_form_refused
 from tarazu.service.signing_in import Entered, SigningIn
+from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.devices import DEVICE_DAYS
 
 if TYPE_CHECKING:
@@ -44,7 +50,21 @@ SECOND_FACTOR_PATH = "/settings/second-factor"
 WITHOUT_SECOND_FACTOR = (SECOND_FACTOR_PATH, "/sign-out", "/language")
 """What a person may do who must set a second factor up first."""
 
+OF_ANOTHER_SESSION = Refused(
+    status=HTTPStatus.FORBIDDEN,
+    text=later("You have signed in anew since this page was opened. Look it over, and send it again."),
+)
+
 Handler = Callable[[Visit], Awaitable[Response]]
+
+
+class Page(NamedTuple):
+    """What shows a page, and what takes its form."""
+
+    get: Handler | None
+    post: Handler | None
+    is_open: bool
+    form_bytes_max: int
 
 
 class Frame:
@@ -98,10 +118,10 @@ class Frame:
 
         `is_guarded`: its form is taken only where the password was given a short while ago, and asked for else.
         """
-        taken = post if post is None or not is_guarded else self._guarded(post)
+        page = Page(get, post if post is None or not is_guarded else self._guarded(post), is_open, form_bytes_max)
 
         async def serve(request: Request) -> Response:
-            return await self._serve(request, get, taken, is_open=is_open, form_bytes_max=form_bytes_max)
+            return await self._serve(request, page)
 
         methods = [method for method, handler in (("GET", get), ("POST", post)) if handler is not None]
         return ExactRoute(path, serve, methods=methods)
@@ -164,30 +184,66 @@ class Frame:
             samesite="lax",
         )
 
-    async def _serve(
-        self, request: Request, get: Handler | None, post: Handler | None, *, is_open: bool, form_bytes_max: int
-    ) -> Response:
+    async def _serve(self, request: Request, page: Page) -> Response:
         if not self._hosts.include(request.scope[ORIGIN]):
             raise HTTPException(HTTPStatus.MISDIRECTED_REQUEST)
         if any(NUL in text for text in (request.scope["path"], *request.query_params.values())):
             raise HTTPException(HTTPStatus.NOT_FOUND)  # no text of the books may hold one
-        is_form = request.method == "POST"
-        if is_form and not self._is_from_here(request):
-            self._refuse_form(request, None, "another site")
-        visit = await self._known(request)
+        if request.method == "POST":
+            if not self._is_from_here(request):
+                self._refuse_form(request, None, "another site")
+            return await self._take(request, page)
+        visit = (await self._known(request)).with_kept()
         request.scope[VISIT] = visit
-        if visit.person is None and not is_open:
-            return self._to_sign_in(visit)
+        if visit.person is None and not page.is_open:
+            return self._to_sign_in(visit, page)
         if self._lacks_second_factor(visit):
             return visit.redirect(SECOND_FACTOR_PATH)
-        handler = post if is_form else get
-        assert handler is not None, "the route takes only the methods that have a handler"
-        if is_form:
-            form = await self._forms.read(request, form_bytes_max, is_open=visit.person is None)
-            if visit.person is not None and not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
-                self._refuse_form(request, visit.person.id, "another session")
-            visit = replace(visit, form=form)
-        return await handler(visit)
+        return await self._show(page, visit)
+
+    async def _show(self, page: Page, visit: Visit) -> Response:
+        if visit.kept.kind is Kind.CONFIRM:
+            return visit.page("confirm.html")
+        assert page.get is not None, "the route takes only the methods that have a handler"
+        return await page.get(visit)
+
+    async def _take(self, request: Request, page: Page) -> Response:
+        """Take a form, or lead back to its page, which offers it again as it was written and says what is wrong."""
+        try:
+            visit = await self._known(request)
+        except BooksUnavailableError as error:
+            visit = self.visit(request, secret=self._secret(request))
+            visit = replace(visit, form=await self._forms.read(request, page.form_bytes_max, is_open=True))
+            return await self._lead_back(visit, page, Kind.REFUSED, Refused.of(error))
+        request.scope[VISIT] = visit
+        form = await self._forms.read(request, page.form_bytes_max, is_open=visit.person is None)
+        visit = replace(visit, form=form)
+        if visit.person is None and not page.is_open:
+            return self._to_sign_in(visit, page)
+        if self._lacks_second_factor(visit):
+            return visit.redirect(SECOND_FACTOR_PATH)
+        if visit.person is not None and not compare_digest(form.text("csrf").encode(), visit.csrf.encode()):
+            tell_form_refused(self.site.kind, visit.person.id, visit.origin.address, "another session")
+            return await self._lead_back(visit, page, Kind.REFUSED, OF_ANOTHER_SESSION)
+        assert page.post is not None, "the route takes only the methods that have a handler"
+        try:
+            return await page.post(visit)
+        except NotThereError:
+            raise
+        except UnconfirmedError as unconfirmed:
+            kind, refused = Kind.CONFIRM, unconfirmed.refused
+        except NotTakenError as not_taken:
+            kind, refused = Kind.REFUSED, not_taken.refused
+        except (ProvisioningError, SignInError, BooksUnavailableError) as error:
+            kind, refused = Kind.REFUSED, Refused.of(error)
+        return await self._lead_back(visit, page, kind, refused)
+
+    async def _lead_back(self, visit: Visit, page: Page, kind: Kind, refused: Refused | None) -> Response:
+        """Lead to the page of the form. Where that is too large to be kept, the page is there and then its answer."""
+        if page.get is None:
+            raise HTTPException(HTTPStatus.CONFLICT if refused is None else refused.status)
+        kept = Kept(kind=kind, fields=to_keep(visit.form.fields), refused=refused)
+        return await visit.lead_or_show(visit.path, kept, partial(self._show, page))
 
     def _guarded(self, handler: Handler) -> Handler:
         """Ask for the password before a form is taken, unless it was given a short while ago in this session."""
@@ -197,13 +253,13 @@ class Frame:
             if not signed_in.session.is_confirmed(self._office.clock()):
                 password = form.text(CONFIRM_PASSWORD)
                 if not password:
-                    return confirm_page(visit, None)
+                    raise UnconfirmedError(None)
                 try:
                     await self._own_access.confirm(
                         signed_in, password=password, code=form.text(CONFIRM_CODE), browser=visit.browser
                     )
                 except SignInError as error:
-                    return confirm_page(visit, error)
+                    raise UnconfirmedError(Refused.of(error)) from None
             return await handler(visit)
 
         return guarded
@@ -214,22 +270,32 @@ class Frame:
         return visit.path not in WITHOUT_SECOND_FACTOR
 
     async def _known(self, request: Request) -> Visit:
-        name = cookie_name(self.site.cookie, is_secure=request.scope[ORIGIN].is_secure)
-        secret = cookie_of(request, name, digest_of)
+        secret = self._secret(request)
         self._office.meet(secret, request.scope[ORIGIN].address)
         signed_in = None
         if secret:
             signed_in = await self._signing_in.signed_in(self.site.kind, secret)
             self._office.note(secret, None if signed_in is None else signed_in.person.id)
-        return self.visit(request, signed_in, secret if signed_in is not None else "")
+        return self.visit(request, signed_in, secret)
 
-    def _to_sign_in(self, visit: Visit) -> Response:
-        """Lead to the door, and from there to the page that was asked for."""
-        address = self.site.url("/sign-in")
-        if visit.request.method != "POST" and visit.path != "/":
-            query = visit.request.url.query
-            address += "?next=" + quote(self.site.url(visit.path) + (f"?{query}" if query else ""), safe="/")
-        return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
+    def _secret(self, request: Request) -> str:
+        return cookie_of(request, cookie_name(self.site.cookie, is_secure=request.scope[ORIGIN].is_secure), digest_of)
+
+    def _to_sign_in(self, visit: Visit, page: Page) -> Response:
+        """Lead to the door, and from there to the page that was asked for, with what was written into its form."""
+        is_form = visit.request.method == "POST"
+        if not visit.had_session:
+            return visit.redirect("/sign-in", **({} if is_form or visit.path == "/" else {"next": visit.address}))
+        over = visit.named(Kept(kind=Kind.DONE, fields=((NOTICE, "session-over"),)))
+        unsent = visit.named(Kept(kind=Kind.UNSENT, fields=to_keep(visit.form.fields)))
+        onward = visit.address
+        if is_form:
+            onward = self.site.url("/") if page.get is None else f"{self.site.url(visit.path)}?{KEPT}={unsent.id}"
+        response = visit.redirect("/sign-in", next=onward, **{KEPT: over.id})
+        visit.keep(response, "/sign-in", over)
+        if is_form and page.get is not None:
+            visit.keep(response, visit.path, unsent)
+        return response
 
     def _is_from_here(self, request: Request) -> bool:
         """Tell whether a form was sent by a page of this host and scheme, as every browser says of every form."""

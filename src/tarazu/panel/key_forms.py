@@ -5,9 +5,11 @@ from http import HTTPStatus
 
 from msgspec import Struct
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from tarazu.domain.catalogue import Model
 from tarazu.panel.forms import Form
+from tarazu.panel.visits import Visit
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -17,22 +19,6 @@ LIMIT_MAX = 1_000_000
 SECONDS_PER_DAY = 86_400
 GRACES_S = (0, 3_600, 86_400, 7 * 86_400)
 """For so long the old key may live on beside the one that takes its place."""
-
-
-class KeyWish(Struct, frozen=True, kw_only=True):
-    """What somebody has written into the form, as it was written."""
-
-    name: str = ""
-    days: str = ""
-    limit: str = ""
-    models: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, form: Form) -> "KeyWish":
-        """Read it."""
-        return cls(
-            name=form.text("name"), days=form.text("days"), limit=form.text("limit"), models=form.texts("models")
-        )
 
 
 class KeyTerms(Struct, frozen=True, kw_only=True):
@@ -87,6 +73,13 @@ def read_grace(form: Form) -> int:
     if grace_s is None:
         raise HTTPException(HTTPStatus.BAD_REQUEST)
     return grace_s
+
+
+def show_key_once(visit: Visit, path: str, issued: IssuedKey, grace_s: int | None = None) -> Response:
+    """Lead to the page that shows a new key."""
+    grace = {} if grace_s is None else {"grace_s": str(grace_s)}
+    live_keys = {} if issued.live_keys is None else {"live_keys": str(issued.live_keys)}
+    return visit.show_once(path, secret=issued.secret, **grace, **live_keys)
 
 
 def within(what: str, number: int | None, most: int) -> int | None:

@@ -1,5 +1,6 @@
 """What pages say, in each language. Messages are written in English where they are used, and looked up here."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from gettext import GNUTranslations, NullTranslations
 from importlib.resources import files
@@ -35,9 +36,13 @@ def translations(language: Language) -> NullTranslations:
 
 def told(error: ProvisioningError, formats: Formats) -> str:
     """Say why something cannot be done."""
-    gettext = translations(formats.language).gettext
-    values = {name: _value(name, value, formats) for name, value in error.values.items()}
-    return gettext(error.text).format(**values)
+    return filled_in(error.text, error.values, formats)
+
+
+def filled_in(text: str, values: Mapping[str, object], formats: Formats) -> str:
+    """Say a message with its values."""
+    filled = {name: _value(name, value, formats) for name, value in values.items()}
+    return translations(formats.language).gettext(text).format(**filled)
 
 
 def _value(name: str, value: object, formats: Formats) -> object:

@@ -1,9 +1,9 @@
-"""What a page says after a form has led back to it, by the word in its address."""
+"""What a page says after a form has led back to it, by a word that is kept for it."""
 
 from tarazu.panel.messages import later
 
 NOTICE = "done"
-"""The parameter of an address that names a notice."""
+"""What is kept under this name names a notice."""
 
 NOTICES = {
     "key-revoked": later("The key is revoked. Requests with it are refused from now on."),
@@ -23,5 +23,8 @@ NOTICES = {
     "corrected-before": later("A correction with this reference was there already; nothing was changed again."),
     "intake-stopped": later("Intake is stopped. Every request is refused until you resume it."),
     "intake-resumed": later("Intake is running. Requests are taken again."),
+    "session-over": later(
+        "Your session has ended. Sign in, and you are back where you were, with what you had written."
+    ),
     "signed-out": later("You are signed out."),
 }

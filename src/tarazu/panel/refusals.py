@@ -1,14 +1,22 @@
 """Say why a person may not come in, or why a request was not served, to whom it concerns."""
 
 from http import HTTPStatus
+from typing import TypeGuard
+
+from msgspec import Struct
 
 from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.password_rules import PasswordFault
 from tarazu.panel.formats import Formats
-from tarazu.panel.messages import later, translations
+from tarazu.panel.messages import filled_in, later, translations
+from tarazu.service.completion import BOOKS_RETRY_AFTER_S
+from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.service.sign_in_errors import SignInError, SignInRefusal
+from tarazu.store.availability import BooksUnavailableError
 
 SECONDS_PER_MINUTE = 60
+
+_UNAVAILABLE = later("The books could not be reached, so nothing was changed. Look it over, and send it again.")
 
 _SIGN_IN = {
     SignInRefusal.WRONG: later("This email and password do not belong together. Check both, and try again."),
@@ -45,23 +53,71 @@ _COMPLETION = {
     Error.MODEL_NOT_FOUND: later("This key may not use this model. Choose another of either."),
     Error.INPUT_TOO_LARGE: later("The conversation is longer than 24,000 characters. Start a new one."),
     Error.MESSAGES_REQUIRED: later("Write a message first."),
+    Error.IDEMPOTENCY_CONFLICT: later("This message is being answered already. Wait a moment, and send it again."),
+    Error.IDEMPOTENCY_MISMATCH: later("This message was sent before, with another text. Send it from a new page."),
     Error.UPSTREAM_ERROR: later("The model gave no reply. Nothing was charged. Try again."),
 }
 
 
-def refusal_status(error: SignInError) -> int:
-    """Tell the status of the page that says it."""
-    return _STATUSES.get(error.reason, HTTPStatus.UNPROCESSABLE_ENTITY)
+class Refused(Struct, frozen=True, kw_only=True):
+    """Why a form was refused, to be said in any language: by its message, or by why a person may not come in."""
+
+    status: int
+    text: str = ""
+    values: dict[str, int | str] = {}
+    error: str = ""
+    """Why a completion was refused: the name of an Error."""
+    reason: SignInRefusal | None = None
+    fault: PasswordFault | None = None
+    retry_after_s: int | None = None
+
+    @classmethod
+    def of(cls, error: ProvisioningError | SignInError | BooksUnavailableError) -> "Refused":
+        """Take it from the error."""
+        if isinstance(error, BooksUnavailableError):
+            return cls(status=HTTPStatus.SERVICE_UNAVAILABLE, text=_UNAVAILABLE, retry_after_s=BOOKS_RETRY_AFTER_S)
+        if isinstance(error, SignInError):
+            status = _STATUSES.get(error.reason, HTTPStatus.UNPROCESSABLE_ENTITY)
+            return cls(status=status, reason=error.reason, fault=error.fault, retry_after_s=error.retry_after_s)
+        status = HTTPStatus.CONFLICT if isinstance(error, ConflictError) else HTTPStatus.UNPROCESSABLE_ENTITY
+        values = {name: value if _is_small(value) else str(value) for name, value in error.values.items()}
+        return cls(status=status, text=error.text, values=values)
+
+    @classmethod
+    def of_completion(cls, refusal: Refusal) -> "Refused":
+        """Take it from what was said to a request for a completion."""
+        kind = refusal.error.value
+        return cls(status=kind.status, error=refusal.error.name, retry_after_s=refusal.retry_after_s)
+
+    def told(self, formats: Formats) -> str:
+        """Say it."""
+        if self.error:
+            return _completion_text(Error[self.error], self.retry_after_s or 1, formats)
+        if self.reason is None:
+            return filled_in(self.text, self.values, formats)
+        return _sign_in_text(self, self.reason, formats)
 
 
-def refusal_text(error: SignInError, formats: Formats) -> str:
-    """Say why a person may not come in."""
+class NotTakenError(Exception):
+    """A form was not taken, for this reason; its page offers it again."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__("a form was not taken")
+        self.refused = refused
+
+
+def _is_small(value: object) -> TypeGuard[int]:
+    """Tell whether it is a number that can be kept as one."""
+    return isinstance(value, int) and abs(value) < 1 << 63
+
+
+def _sign_in_text(refused: Refused, reason: SignInRefusal, formats: Formats) -> str:
     words = translations(formats.language)
-    if error.fault is not None:
-        return words.gettext(_PASSWORDS[error.fault])
-    if error.reason is not SignInRefusal.TOO_MANY:
-        return words.gettext(_SIGN_IN[error.reason])
-    minutes = -(-(error.retry_after_s or 1) // SECONDS_PER_MINUTE)
+    if refused.fault is not None:
+        return words.gettext(_PASSWORDS[refused.fault])
+    if reason is not SignInRefusal.TOO_MANY:
+        return words.gettext(_SIGN_IN[reason])
+    minutes = -(-(refused.retry_after_s or 1) // SECONDS_PER_MINUTE)
     text = words.ngettext(
         "Too many wrong ones. Try again in {minutes} minute, or in a browser that you have signed in with before.",
         "Too many wrong ones. Try again in {minutes} minutes, or in a browser that you have signed in with before.",
@@ -70,20 +126,19 @@ def refusal_text(error: SignInError, formats: Formats) -> str:
     return text.format(minutes=formats.number(minutes))
 
 
-def completion_text(refusal: Refusal, formats: Formats) -> str:
-    """Say why a request was not served."""
+def _completion_text(error: Error, retry_after_s: int, formats: Formats) -> str:
     words = translations(formats.language)
-    if refusal.error in _COMPLETION:
-        return words.gettext(_COMPLETION[refusal.error])
+    if error in _COMPLETION:
+        return words.gettext(_COMPLETION[error])
     text = words.ngettext(
         "The service takes no requests just now. Try again in {seconds} second.",
         "The service takes no requests just now. Try again in {seconds} seconds.",
-        refusal.retry_after_s or 1,
+        retry_after_s,
     )
-    if refusal.error is Error.RATE_LIMIT_EXCEEDED:
+    if error is Error.RATE_LIMIT_EXCEEDED:
         text = words.ngettext(
             "This minute's requests are used up. Try again in {seconds} second.",
             "This minute's requests are used up. Try again in {seconds} seconds.",
-            refusal.retry_after_s or 1,
+            retry_after_s,
         )
-    return text.format(seconds=formats.number(refusal.retry_after_s or 1))
+    return text.format(seconds=formats.number(retry_after_s))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tarazu.panel.charts import bar_chart, meter
+from tarazu.panel.kept import Kind
 from tarazu.panel.language import Language
 from tarazu.panel.messages import translations
 from tarazu.panel.navigation import PLACES
@@ -31,7 +32,8 @@ def render(template: str, visit: Visit, values: Mapping[str, object]) -> str:
             f=visit.formats,
             url=visit.site.url,
             places=PLACES[visit.site],
-            notice=NOTICES.get(visit.query(NOTICE)),
+            notice=NOTICES.get(visit.form.text(NOTICE)) if visit.kept.kind is Kind.DONE else None,
+            refusal=values.get("refusal", visit.refusal),
         )
     )
 

@@ -1,19 +1,15 @@
 """The second factor of a person who is signed in: set it up with an application's code, see its state, turn it off."""
 
 import os
-from http import HTTPStatus
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from tarazu.domain.second_factor import SECRET_BYTES, secret_of, secret_text, setup_address
-from tarazu.panel.messages import told
-from tarazu.panel.refusals import refusal_text
-from tarazu.panel.visits import Visit, refused
+from tarazu.panel.visits import Visit
 from tarazu.service.own_access import OwnAccess
-from tarazu.service.provisioning_errors import ConflictError
-from tarazu.service.sign_in_errors import SignInError
 
+CODES_PATH = "/settings/second-factor/codes"
 SERVICE_NAME = "Tarazu"
 """What applications list it under."""
 
@@ -27,35 +23,34 @@ class SecondFactorPages:
     async def show(self, visit: Visit) -> Response:
         """Show how to set it up, or that it is."""
         if visit.someone.has_second_factor:
-            return visit.page("second_factor_on.html", refusal=None)
-        return visit.page("second_factor.html", **_new(visit, os.urandom(SECRET_BYTES)), refusal=None)
+            return visit.page("second_factor_on.html")
+        # The one that was shown before, since an application may have it by now.
+        secret = secret_of(visit.form.text("secret")) or os.urandom(SECRET_BYTES)
+        return visit.page("second_factor.html", **_new(visit, secret))
 
     async def set_up(self, visit: Visit) -> Response:
-        """Set it up, and show the recovery codes this once."""
-        text = visit.form.text("secret")
-        try:
-            codes = await self._own_access.set_up_second_factor(
-                visit.someone_signed_in, text, visit.form.text("code"), browser=visit.browser
-            )
-        except ConflictError as error:
-            return visit.page("second_factor_on.html", HTTPStatus.CONFLICT, refusal=told(error, visit.formats))
-        except SignInError as error:
-            values = _new(visit, secret_of(text) or os.urandom(SECRET_BYTES))
-            return refused(visit, error, "second_factor.html", refusal=refusal_text(error, visit.formats), **values)
-        return visit.page("recovery_codes.html", codes=codes)
+        """Set it up; the recovery codes are shown once."""
+        codes = await self._own_access.set_up_second_factor(
+            visit.someone_signed_in, visit.form.text("secret"), visit.form.text("code"), browser=visit.browser
+        )
+        return visit.show_once(CODES_PATH, codes=" ".join(codes))
+
+    async def codes(self, visit: Visit) -> Response:
+        """Show the recovery codes, until the page is left."""
+        return visit.page("recovery_codes.html", codes=visit.shown("codes").split())
+
+    async def leave(self, visit: Visit) -> Response:
+        """Forget them."""
+        return visit.leave("/settings")
 
     async def remove(self, visit: Visit) -> Response:
         """Turn it off."""
-        form = visit.form
-        try:
-            await self._own_access.remove_second_factor(
-                visit.someone_signed_in,
-                password=form.text("password"),
-                code=form.text("code"),
-                browser=visit.browser,
-            )
-        except SignInError as error:
-            return refused(visit, error, "second_factor_on.html", refusal=refusal_text(error, visit.formats))
+        await self._own_access.remove_second_factor(
+            visit.someone_signed_in,
+            password=visit.form.text("password"),
+            code=visit.form.text("code"),
+            browser=visit.browser,
+        )
         return visit.done("/settings", "second-factor-removed")
 
 

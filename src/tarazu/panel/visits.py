@@ -1,32 +1,37 @@
 """One request of a browser, as the pages are given it."""
 
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from http import HTTPStatus
+from secrets import token_urlsafe
 from urllib.parse import urlencode
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.domain.browsers import browser_words
 from tarazu.domain.keys import base62
 from tarazu.domain.people import Person
+from tarazu.panel.cookies import cookie_of
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import Form
+from tarazu.panel.kept import KEPT, KEPT_S, Kept, Kind, seal, unseal
 from tarazu.panel.notices import NOTICE
-from tarazu.panel.refusals import refusal_status
 from tarazu.panel.rendering import render
 from tarazu.panel.sites import Site
 from tarazu.service.forwarding import Origin
 from tarazu.service.proving import Browser, SignedIn
-from tarazu.service.sign_in_errors import SignInError
 
 CSRF_DIGITS = 43
+ID_BYTES = 6
 ADDRESS_CHARACTERS_MAX = 2_000
 """Of an address that a browser has named."""
 
 
 class Visit(Struct, frozen=True, kw_only=True):
-    """Who asks for which page, in which language, from where. `secret` is what the cookie of a live session holds."""
+    """Who asks for which page, in which language, from where."""
 
     site: Site
     request: Request
@@ -34,9 +39,17 @@ class Visit(Struct, frozen=True, kw_only=True):
     origin: Origin
     signed_in: SignedIn | None = None
     secret: str = ""
+    """What the cookie of a session holds, whether it is live or has ended."""
     device: str = ""
     """What the cookie of a known browser holds."""
     form: Form = Form()
+    """The form that was sent, or that is kept for this page."""
+    kept: Kept = Kept()
+
+    @property
+    def refusal(self) -> str | None:
+        """Say why the form that is kept for this page was refused, if it was."""
+        return None if self.kept.refused is None else self.kept.refused.told(self.formats)
 
     @property
     def person(self) -> Person | None:
@@ -63,7 +76,12 @@ class Visit(Struct, frozen=True, kw_only=True):
     @property
     def csrf(self) -> str:
         """What every form of this session carries, and no other site can know; empty without a session."""
-        return csrf_of(self.secret) if self.secret else ""
+        return csrf_of(self.secret) if self.signed_in is not None else ""
+
+    @property
+    def had_session(self) -> bool:
+        """Tell whether the browser comes with a session that has ended, or with a form of one."""
+        return self.signed_in is None and bool(self.secret or self.form.text("csrf"))
 
     @property
     def path(self) -> str:
@@ -81,30 +99,111 @@ class Visit(Struct, frozen=True, kw_only=True):
         """Tell a parameter of the address; empty where there is none."""
         return self.request.query_params.get(name, "")
 
+    def written(self, name: str, otherwise: str = "", *, path: str = "") -> str:
+        """Tell what was written into a field of a form that is offered again: of the one that goes to `path`, if given.
+
+        Where the form was not there, `otherwise`.
+        """
+        texts = self.written_all(name) if self.path.endswith(path) else ()
+        return texts[0] if texts else otherwise
+
+    def written_all(self, name: str) -> tuple[str, ...]:
+        """List what was written into the fields of this name."""
+        return self.form.texts(name) if self.kept.kind in {Kind.REFUSED, Kind.UNSENT} else ()
+
     def page(self, template: str, status: int = 200, /, **values: object) -> Response:
-        """Answer with a page."""
-        return Response(render(template, self, values), status_code=status, media_type="text/html")
+        """Answer with a page; where it says why a form was refused, with the status of that."""
+        refused = self.kept.refused
+        if refused is not None and status == HTTPStatus.OK:
+            status = refused.status
+        response = Response(render(template, self, values), status_code=status, media_type="text/html")
+        if refused is not None and refused.retry_after_s is not None:
+            response.headers["retry-after"] = str(refused.retry_after_s)
+        return response
 
     def redirect(self, path: str, /, **query: str) -> Response:
         """Lead to another page of the site, to be read there."""
-        address = self.site.url(path) + ("?" + urlencode(query) if query else "")
+        address = self.site.url(path) + ("?" + urlencode(query, safe="/") if query else "")
         return RedirectResponse(address, status_code=303)
 
-    def done(self, path: str, notice: str) -> Response:
+    def done(self, path: str, notice: str, /, **values: str) -> Response:
         """Lead to another page, which says what has been done."""
-        return self.redirect(path, **{NOTICE: notice})
+        fields = ((NOTICE, notice), *values.items())
+        return self.lead(path, Kept(kind=Kind.DONE, fields=fields))
+
+    def show_once(self, path: str, /, **values: str) -> Response:
+        """Lead to a page that shows something until it is left."""
+        return self.lead(path, Kept(kind=Kind.SHOWN, fields=tuple(values.items())))
+
+    def shown(self, name: str) -> str:
+        """Tell what this page is to show; empty where it was left, or never had anything to show in this session."""
+        return self.form.text(name) if self.kept.kind is Kind.SHOWN else ""
+
+    def lead(self, path: str, kept: Kept, /) -> Response:
+        """Lead to a page for which something is kept. What is too large is not: it is there and then, or not at all."""
+        response = self.redirect(path, **{KEPT: (kept := self.named(kept)).id})
+        self.keep(response, path, kept)
+        return response
+
+    async def lead_or_show(self, path: str, kept: Kept, show: Callable[["Visit"], Awaitable[Response]], /) -> Response:
+        """Lead to a page for which something is kept; where it is too large, show the page as the answer."""
+        named = self.named(kept)
+        response = self.redirect(path, **{KEPT: named.id})
+        if self.keep(response, path, named):
+            return response
+        return await show(replace(self, kept=named, form=Form(named.fields)))
+
+    def named(self, kept: Kept) -> Kept:
+        """Give it the name by which an address asks for it."""
+        return replace(kept, id=token_urlsafe(ID_BYTES))
+
+    def keep(self, response: Response, path: str, kept: Kept) -> bool:
+        """Have the browser keep something for a page; tell whether it is small enough."""
+        sealed = seal(kept, path, self.secret)
+        if sealed is not None:
+            self._set_kept(response, path, sealed, KEPT_S)
+        return sealed is not None
+
+    def leave(self, path: str) -> Response:
+        """Lead to another page, and have the browser forget what is kept for this one."""
+        response = self.redirect(path)
+        self._set_kept(response, self.path, "", 0)
+        return response
+
+    def with_kept(self) -> "Visit":
+        """Take up what the browser keeps for this page, if the address asks for it."""
+        named = self.query(KEPT)
+        if not named:
+            return self
+        found = Kept()
+
+        def is_asked_for(value: str) -> bool:
+            nonlocal found
+            found = unseal(value, self.path, self.secret)
+            return found.id == named
+
+        has_it = cookie_of(self.request, self._kept_cookie, is_asked_for)
+        return replace(self, kept=found, form=Form(found.fields)) if has_it else self
+
+    @property
+    def _kept_cookie(self) -> str:
+        name = f"{self.site.cookie}_kept"
+        return f"__Secure-{name}" if self.origin.is_secure else name
+
+    def _set_kept(self, response: Response, path: str, value: str, max_age_s: int) -> None:
+        response.set_cookie(
+            self._kept_cookie,
+            value,
+            max_age=max_age_s,
+            path=self.site.url(path),
+            secure=self.origin.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
 
     def back(self, address: str) -> Response:
         """Lead to an address that the browser has named, if it is one of this site's pages; to the first, else."""
         return RedirectResponse(own_address(self.site, address), status_code=303)
-
-
-def refused(visit: Visit, error: SignInError, template: str, /, **values: object) -> Response:
-    """Show a page again with what is wrong, and tell programs when to come back."""
-    response = visit.page(template, refusal_status(error), **values)
-    if error.retry_after_s is not None:
-        response.headers["retry-after"] = str(error.retry_after_s)
-    return response
 
 
 def csrf_of(secret: str) -> str:

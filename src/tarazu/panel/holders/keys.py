@@ -1,29 +1,31 @@
 """The account's keys: list, create, show once, replace, revoke."""
 
-from http import HTTPStatus
-
 from starlette.responses import Response
 
+from tarazu.api.contract.samples import list_samples
 from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, read_grace
-from tarazu.panel.messages import told
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, read_grace, show_key_once
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
+from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
-from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
-from tarazu.service.reports import key_line, key_list
+from tarazu.service.reports import KeyLine, key_line, key_list
 
 PAGE_LENGTH = 25
 
 
 class KeyPages:
-    """The pages of an account's keys. A key of another account does not exist here."""
+    """The pages of an account's keys. A key of another account does not exist here.
 
-    def __init__(self, office: BackOffice) -> None:
+    `base_url` is where callers reach the service.
+    """
+
+    def __init__(self, office: BackOffice, base_url: str) -> None:
         self._office = office
+        self._api_url = base_url + API_PATH
 
     async def list(self, visit: Visit) -> Response:
         """List the keys, the newest first."""
@@ -35,36 +37,36 @@ class KeyPages:
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new key is to be."""
-        return visit.page("key_new.html", wish=KeyWish(), refusal=None, models=await self._models(visit))
+        return visit.page("key_new.html", models=await self._models(visit))
 
     async def create(self, visit: Visit) -> Response:
-        """Create a key, and show it this once."""
-        models = await self._models(visit)
-        try:
-            terms = KeyTerms.of(visit.form, models)
-            issued = await act(self._office, visit, lambda books: terms.create(books, visit.someone.id))
-        except ProvisioningError as error:
-            values = {"wish": KeyWish.of(visit.form), "refusal": told(error, visit.formats), "models": models}
-            return visit.page("key_new.html", HTTPStatus.UNPROCESSABLE_ENTITY, **values)
-        return _shown(visit, issued, None)
+        """Create a key, which is shown once."""
+        terms = KeyTerms.of(visit.form, await self._models(visit))
+        issued = await act(self._office, visit, lambda books: terms.create(books, visit.someone.id))
+        return show_key_once(visit, f"/keys/{issued.key.id}/shown", issued)
 
     async def show(self, visit: Visit) -> Response:
         """Show one key, with what can be done to it."""
-        return await self._show(visit)
+        return await self._show(visit, "key.html", graces_s=GRACES_S)
 
     async def replace(self, visit: Visit) -> Response:
-        """Create a key in the place of another, which ends now or after a while, and show it this once."""
-        key_id, account_id = visit.request.path_params["key_id"], visit.someone.id
-        grace_s = read_grace(visit.form)
+        """Create a key in the place of another, which ends now or after a while; it is shown once."""
+        key_id, account_id, grace_s = visit.request.path_params["key_id"], visit.someone.id, read_grace(visit.form)
 
         def replace(books: Provisioning) -> IssuedKey:
             return books.replace_key(key_id, grace_s=grace_s, account_id=account_id)
 
-        try:
-            issued = await act(self._office, visit, replace)
-        except ConflictError as error:  # it has ended, or there are too many
-            return await self._show(visit, HTTPStatus.CONFLICT, told(error, visit.formats))
-        return _shown(visit, issued, grace_s)
+        issued = await act(self._office, visit, replace)
+        return show_key_once(visit, f"/keys/{issued.key.id}/shown", issued, grace_s)
+
+    async def shown(self, visit: Visit) -> Response:
+        """Show a new key, until the page is left."""
+        return await self._show(visit, "key_shown.html", sample=list_samples(self._api_url)[0].source)
+
+    async def leave(self, visit: Visit) -> Response:
+        """Forget the new key."""
+        await self._line(visit)
+        return visit.leave("/keys")
 
     async def revoke(self, visit: Visit) -> Response:
         """End a key now."""
@@ -72,15 +74,13 @@ class KeyPages:
         await act(self._office, visit, lambda books: books.revoke_key(key_id, account_id=account_id))
         return visit.done("/keys", "key-revoked")
 
-    async def _show(self, visit: Visit, status: int = HTTPStatus.OK, refusal: str | None = None) -> Response:
+    async def _show(self, visit: Visit, template: str, **values: object) -> Response:
+        return visit.page(template, key=await self._line(visit), **values)
+
+    async def _line(self, visit: Visit) -> KeyLine:
         key_id, now_ms = visit.request.path_params["key_id"], self._office.clock()
-        key = await self._office.look(lambda connection: key_line(connection, visit.someone.id, key_id, now_ms))
-        return visit.page("key.html", status, key=key, refusal=refusal, graces_s=GRACES_S)
+        return await self._office.look(lambda connection: key_line(connection, visit.someone.id, key_id, now_ms))
 
     async def _models(self, visit: Visit) -> tuple[Model, ...]:
         account = await act(self._office, visit, lambda books: books.account(visit.someone.id))
         return offered_models(account, self._office.catalogue)
-
-
-def _shown(visit: Visit, issued: IssuedKey, grace_s: int | None) -> Response:
-    return visit.page("key_shown.html", key=issued.key, secret=issued.secret, grace_s=grace_s)

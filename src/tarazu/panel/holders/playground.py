@@ -1,9 +1,11 @@
 """A conversation with a model, by the same way as the API's requests: admitted, charged and refused as they are.
 
-Nothing of it is stored: the conversation travels in the form.
+The conversation travels in the form. Each message carries an idempotency key, so that one that is sent again, by a
+reload or a second click, is answered again and not charged again.
 """
 
 from http import HTTPStatus
+from secrets import token_hex
 from typing import Literal
 
 import msgspec
@@ -14,17 +16,20 @@ from starlette.responses import Response
 from tarazu.api.presence import unless_gone
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.errors import Refusal
+from tarazu.domain.idempotency import idempotency_of
 from tarazu.domain.keys import PresentedKey
-from tarazu.domain.prompt import ChatRequest, read_chat_request
+from tarazu.domain.prompt import read_chat_request
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.refusals import completion_text
+from tarazu.panel.kept import Kept, Kind
+from tarazu.panel.refusals import NotTakenError, Refused
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.completion import Completion, Completions
 from tarazu.service.provisioning import Provisioning
 
 TURNS_MAX = 500
+TURN_BYTES = 16
 KEYS_MAX = 50
 """The newest keys, to choose from."""
 
@@ -55,10 +60,20 @@ class PlaygroundPages:
         self._completions = completions
 
     async def show(self, visit: Visit) -> Response:
-        """Begin a conversation."""
-        choices = await self._choices(visit)
-        model = visit.query("model") or (choices.models[0] if choices.models else "")
-        return _page(visit, choices, (), model=model)
+        """Show the conversation so far, with a form for its next message."""
+        form, choices = visit.form, await self._choices(visit)
+        turns = _turns(form.text("conversation"))
+        model = form.text("model") or visit.query("model") or (choices.models[0] if choices.models else "")
+        return visit.page(
+            "playground.html",
+            choices=choices,
+            turns=turns,
+            conversation=msgspec.json.encode(turns).decode(),
+            model=model,
+            key_id=form.text("key"),
+            prompt=visit.written("prompt"),
+            turn=token_hex(TURN_BYTES),
+        )
 
     async def complete(self, visit: Visit) -> Response:
         """Ask the model for its next turn, unless the browser leaves meanwhile."""
@@ -70,14 +85,18 @@ class PlaygroundPages:
         turns, prompt, model = _turns(form.text("conversation")), form.text("prompt"), form.text("model")
         asked = (*turns, Turn(role="user", content=prompt))
         # Without its last message the conversation would be asked, and paid for, once more.
-        request = _request(model, asked if prompt.strip() else ())
-        work = self._completions.complete(PresentedKey(key.id, key.digest), request)
+        body = _body(model, asked if prompt.strip() else ())
+        turn = form.text("turn")
+        idempotency = idempotency_of(f"playground {turn}", body) if turn.isalnum() and turn.isascii() else None
+        work = self._completions.complete(PresentedKey(key.id, key.digest), read_chat_request(body), idempotency)
         answer = await unless_gone(visit.request.receive, work, self._completions.pulse)
         if answer is None:
             return Response(status_code=HTTPStatus.NO_CONTENT)  # nobody is there to read it
         if isinstance(answer.outcome, Refusal):
-            return _refused(visit, answer.outcome, choices, turns, model=model, key_id=key.id, prompt=prompt)
-        return _page(visit, choices, (*asked, _turn_of(answer.outcome)), model=model, key_id=key.id)
+            raise NotTakenError(Refused.of_completion(answer.outcome))
+        conversation = msgspec.json.encode((*asked, _turn_of(answer.outcome))).decode()
+        fields = (("conversation", conversation), ("model", model), ("key", key.id))
+        return await visit.lead_or_show("/playground", Kept(kind=Kind.SHOWN, fields=fields), self.show)
 
     async def _choices(self, visit: Visit) -> Choices:
         def look(books: Provisioning) -> tuple[Account, list[Key]]:
@@ -106,10 +125,10 @@ def _turns(conversation: str) -> tuple[Turn, ...]:
     return turns
 
 
-def _request(model: str, turns: tuple[Turn, ...]) -> ChatRequest | Refusal:
+def _body(model: str, turns: tuple[Turn, ...]) -> bytes:
     """Ask as a program would, so that the same rules are in force."""
     messages = [{"role": turn.role, "content": turn.content} for turn in turns]
-    return read_chat_request(msgspec.json.encode({"model": model, "messages": messages}))
+    return msgspec.json.encode({"model": model, "messages": messages})
 
 
 def _turn_of(completion: Completion) -> Turn:
@@ -120,47 +139,4 @@ def _turn_of(completion: Completion) -> Turn:
         request_id=completion.id,
         credits=completion.credits,
         tokens=completion.prompt_tokens + completion.completion_tokens,
-    )
-
-
-def _refused(
-    visit: Visit,
-    refusal: Refusal,
-    choices: Choices,
-    turns: tuple[Turn, ...],
-    *,
-    model: str,
-    key_id: str,
-    prompt: str,
-) -> Response:
-    """Show the page as it was sent, with what was against it."""
-    text = completion_text(refusal, visit.formats)
-    status = refusal.error.value.status
-    response = _page(visit, choices, turns, status, model=model, key_id=key_id, prompt=prompt, refusal=text)
-    if refusal.retry_after_s is not None:
-        response.headers["retry-after"] = str(refusal.retry_after_s)
-    return response
-
-
-def _page(
-    visit: Visit,
-    choices: Choices,
-    turns: tuple[Turn, ...],
-    status: int = HTTPStatus.OK,
-    *,
-    model: str,
-    key_id: str = "",
-    prompt: str = "",
-    refusal: str | None = None,
-) -> Response:
-    return visit.page(
-        "playground.html",
-        status,
-        choices=choices,
-        turns=turns,
-        conversation=msgspec.json.encode(turns).decode(),
-        model=model,
-        key_id=key_id,
-        prompt=prompt,
-        refusal=refusal,
     )

@@ -1,13 +1,10 @@
 """One account as it stands: its figures, plan and status, how its holder comes in, and what happened last."""
 
-from http import HTTPStatus
-
 from msgspec import Struct
 from sqlalchemy import Connection
 from starlette.responses import Response
 
 from tarazu.panel.acting import act
-from tarazu.panel.messages import told
 from tarazu.panel.operators.acts import ActLine, act_line
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
 from tarazu.panel.usage_bars import usage_bars
@@ -15,7 +12,6 @@ from tarazu.panel.visits import Visit
 from tarazu.service.account_acts import UNCHANGED
 from tarazu.service.back_office import BackOffice
 from tarazu.service.provisioning import Provisioning
-from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.service.reports import HistoryEntry, Overview, history, overview
 from tarazu.store.trail import list_acts
 
@@ -40,44 +36,53 @@ class AccountPages:
 
     async def show(self, visit: Visit) -> Response:
         """Show it."""
-        return await self._show(visit)
+        glance = await self._glance(visit)
+        account = glance.overview.account
+        return visit.page(
+            "operators/account.html",
+            account=account,
+            glance=glance,
+            bars=usage_bars(glance.overview.usage.days, visit.formats),
+            plans=plan_choices(self._office.catalogue, visit.formats, account.plan),
+            statuses=status_choices(visit.formats),
+        )
 
     async def change(self, visit: Visit) -> Response:
         """Change plan or status: what the form has changed, and not what somebody else has changed meanwhile."""
-        account_id, form = visit.request.path_params["account_id"], visit.form
+        account_id, form = _account_id(visit), visit.form
         plan, status = form.text("plan"), read_status(form.text("status"))
-        try:
-            await act(
-                self._office,
-                visit,
-                lambda books: books.set_account(
-                    account_id,
-                    plan=UNCHANGED if plan == form.text("plan_before") else plan or None,
-                    status=UNCHANGED if status.value == form.text("status_before") else status,
-                ),
-            )
-        except ProvisioningError as error:
-            return await self._show(visit, terms_refusal=told(error, visit.formats))
+        await act(
+            self._office,
+            visit,
+            lambda books: books.set_account(
+                account_id,
+                plan=UNCHANGED if plan == form.text("plan_before") else plan or None,
+                status=UNCHANGED if status.value == form.text("status_before") else status,
+            ),
+        )
         return visit.done(f"/accounts/{account_id}", "account-changed")
 
     async def invite(self, visit: Visit) -> Response:
-        """Make an invitation, and show its link this once."""
-        account_id = visit.request.path_params["account_id"]
-        try:
-            invitation = await act(self._office, visit, lambda books: books.invite_holder(account_id))
-        except ProvisioningError as error:  # it has no email, or is blocked
-            return await self._show(visit, access_refusal=told(error, visit.formats))
-        account = await act(self._office, visit, lambda books: books.account(account_id))
-        return visit.page(
-            "operators/invitation_shown.html",
-            account=account,
-            link=invitation.link(self._base_url),
-            expires_at_ms=invitation.expires_at_ms,
-        )
+        """Make an invitation, whose link is shown once."""
+        account_id = _account_id(visit)
+        invitation = await act(self._office, visit, lambda books: books.invite_holder(account_id))
+        link, until = invitation.link(self._base_url), str(invitation.expires_at_ms)
+        return visit.show_once(f"/accounts/{account_id}/invitation", link=link, until=until)
+
+    async def invitation(self, visit: Visit) -> Response:
+        """Show a new invitation's link, until the page is left."""
+        account = await act(self._office, visit, lambda books: books.account(_account_id(visit)))
+        link, until = visit.shown("link"), int(visit.shown("until") or 0)
+        return visit.page("operators/invitation_shown.html", account=account, link=link, expires_at_ms=until)
+
+    async def leave(self, visit: Visit) -> Response:
+        """Forget the link."""
+        account = await act(self._office, visit, lambda books: books.account(_account_id(visit)))
+        return visit.leave(f"/accounts/{account.id}")
 
     async def sign_out(self, visit: Visit) -> Response:
         """End all sessions of the holder."""
-        account_id = visit.request.path_params["account_id"]
+        account_id = _account_id(visit)
 
         def sign_out(books: Provisioning) -> int:
             return books.sign_out_holder(account_id)
@@ -85,28 +90,8 @@ class AccountPages:
         await act(self._office, visit, sign_out)
         return visit.done(f"/accounts/{account_id}", "holder-signed-out")
 
-    async def _show(
-        self, visit: Visit, *, terms_refusal: str | None = None, access_refusal: str | None = None
-    ) -> Response:
-        glance = await self._glance(visit)
-        account, form = glance.overview.account, visit.form
-        is_refused = terms_refusal is not None
-        return visit.page(
-            "operators/account.html",
-            HTTPStatus.OK if terms_refusal is None and access_refusal is None else HTTPStatus.UNPROCESSABLE_ENTITY,
-            account=account,
-            glance=glance,
-            bars=usage_bars(glance.overview.usage.days, visit.formats),
-            plan=form.text("plan") if is_refused else account.plan or "",
-            status=form.text("status") if is_refused else account.status.value,
-            plans=plan_choices(self._office.catalogue, visit.formats, account.plan),
-            statuses=status_choices(visit.formats),
-            terms_refusal=terms_refusal,
-            access_refusal=access_refusal,
-        )
-
     async def _glance(self, visit: Visit) -> AccountGlance:
-        account_id, catalogue = visit.request.path_params["account_id"], self._office.catalogue
+        account_id, catalogue = _account_id(visit), self._office.catalogue
         now_ms = self._office.clock()
 
         def look(connection: Connection) -> AccountGlance:
@@ -119,3 +104,8 @@ class AccountPages:
             )
 
         return await self._office.look(look)
+
+
+def _account_id(visit: Visit) -> str:
+    account_id: str = visit.request.path_params["account_id"]
+    return account_id

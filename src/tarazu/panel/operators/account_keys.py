@@ -1,7 +1,5 @@
 """The keys of one account, as its operators see them: list, create, show once, replace, revoke."""
 
-from http import HTTPStatus
-
 from msgspec import Struct
 from sqlalchemy import Connection
 from starlette.responses import Response
@@ -9,14 +7,12 @@ from starlette.responses import Response
 from tarazu.domain.accounts import Account
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, KeyWish, read_grace
-from tarazu.panel.messages import told
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, read_grace, show_key_once
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.finding import existing_account
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
-from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.service.reports import KeyLine, KeyList, key_line, key_list
 
 PAGE_LENGTH = 25
@@ -48,34 +44,39 @@ class AccountKeysPages:
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new key is to be."""
-        return await self._ask(visit)
+        account = await self._account(visit)
+        models = offered_models(account, self._office.catalogue)
+        return visit.page("operators/account_key_new.html", account=account, models=models)
 
     async def create(self, visit: Visit) -> Response:
-        """Create a key, and show it this once."""
+        """Create a key, which is shown once."""
         account = await self._account(visit)
-        try:
-            terms = KeyTerms.of(visit.form, offered_models(account, self._office.catalogue))
-            issued = await act(self._office, visit, lambda books: terms.create(books, account.id))
-        except ProvisioningError as error:
-            return await self._ask(visit, told(error, visit.formats))
-        return _shown(visit, account, issued, None)
+        terms = KeyTerms.of(visit.form, offered_models(account, self._office.catalogue))
+        issued = await act(self._office, visit, lambda books: terms.create(books, account.id))
+        return show_key_once(visit, f"/accounts/{account.id}/keys/{issued.key.id}/shown", issued)
 
     async def show(self, visit: Visit) -> Response:
         """Show one key, with what can be done to it."""
-        return await self._show(visit)
+        return await self._show(visit, "operators/account_key.html")
 
     async def replace(self, visit: Visit) -> Response:
-        """Create a key in the place of another, which ends now or after a while, and show it this once."""
+        """Create a key in the place of another, which ends now or after a while; it is shown once."""
         account_id, key_id, grace_s = _account_id(visit), _key_id(visit), read_grace(visit.form)
 
         def replace(books: Provisioning) -> IssuedKey:
             return books.replace_key(key_id, grace_s=grace_s, account_id=account_id)
 
-        try:
-            issued = await act(self._office, visit, replace)
-        except ConflictError as error:  # it has ended
-            return await self._show(visit, HTTPStatus.CONFLICT, told(error, visit.formats))
-        return _shown(visit, await self._account(visit), issued, grace_s)
+        issued = await act(self._office, visit, replace)
+        return show_key_once(visit, f"/accounts/{account_id}/keys/{issued.key.id}/shown", issued, grace_s)
+
+    async def shown(self, visit: Visit) -> Response:
+        """Show a new key, until the page is left."""
+        return await self._show(visit, "operators/account_key_shown.html")
+
+    async def leave(self, visit: Visit) -> Response:
+        """Forget the new key."""
+        await self._glance(visit)
+        return visit.leave(f"/accounts/{_account_id(visit)}/keys")
 
     async def revoke(self, visit: Visit) -> Response:
         """End a key now."""
@@ -83,33 +84,18 @@ class AccountKeysPages:
         await act(self._office, visit, lambda books: books.revoke_key(key_id, account_id=account_id))
         return visit.done(f"/accounts/{account_id}/keys", "key-revoked")
 
-    async def _ask(self, visit: Visit, refusal: str | None = None) -> Response:
-        account = await self._account(visit)
-        return visit.page(
-            "operators/account_key_new.html",
-            HTTPStatus.OK if refusal is None else HTTPStatus.UNPROCESSABLE_ENTITY,
-            account=account,
-            wish=KeyWish.of(visit.form),
-            refusal=refusal,
-            models=offered_models(account, self._office.catalogue),
-        )
+    async def _show(self, visit: Visit, template: str) -> Response:
+        found = await self._glance(visit)
+        return visit.page(template, account=found.account, key=found.key, graces_s=GRACES_S)
 
-    async def _show(self, visit: Visit, status: int = HTTPStatus.OK, refusal: str | None = None) -> Response:
+    async def _glance(self, visit: Visit) -> KeyGlance:
         account_id, key_id, now_ms = _account_id(visit), _key_id(visit), self._office.clock()
 
         def look(connection: Connection) -> KeyGlance:
             account = existing_account(connection, account_id)
             return KeyGlance(account, key_line(connection, account_id, key_id, now_ms))
 
-        found = await self._office.look(look)
-        return visit.page(
-            "operators/account_key.html",
-            status,
-            account=found.account,
-            key=found.key,
-            refusal=refusal,
-            graces_s=GRACES_S,
-        )
+        return await self._office.look(look)
 
     async def _account(self, visit: Visit) -> Account:
         return await act(self._office, visit, lambda books: books.account(_account_id(visit)))
@@ -123,14 +109,3 @@ def _account_id(visit: Visit) -> str:
 def _key_id(visit: Visit) -> str:
     key_id: str = visit.request.path_params["key_id"]
     return key_id
-
-
-def _shown(visit: Visit, account: Account, issued: IssuedKey, grace_s: int | None) -> Response:
-    return visit.page(
-        "operators/account_key_shown.html",
-        account=account,
-        key=issued.key,
-        secret=issued.secret,
-        grace_s=grace_s,
-        live_keys=issued.live_keys,
-    )

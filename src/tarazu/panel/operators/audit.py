@@ -1,13 +1,16 @@
 """The audit of the books, at the press of a button."""
 
-from http import HTTPStatus
-
+import msgspec
+from msgspec import Struct, structs
 from starlette.responses import Response
 
+from tarazu.panel.kept import Kept, Kind
 from tarazu.panel.messages import later
 from tarazu.panel.visits import Visit
 from tarazu.service.auditing import Auditor, AuditRunningError
 from tarazu.service.back_office import BackOffice
+from tarazu.service.provisioning_errors import ConflictError
+from tarazu.store.audit import AuditReport
 
 SHOWN_MAX = 200
 """Differences on the page. The command lists more, and all are counted."""
@@ -46,6 +49,14 @@ FIGURES = {
 """How people call what differs."""
 
 
+class Audited(Struct, frozen=True, kw_only=True):
+    """What an audit has found, and when."""
+
+    report: AuditReport
+    begin_ms: int
+    took_ms: int
+
+
 class AuditPages:
     """The page of the audit. It is no act: nothing is changed, and what it has found stands on its answer alone."""
 
@@ -54,23 +65,19 @@ class AuditPages:
         self._auditor = auditor
 
     async def show(self, visit: Visit) -> Response:
-        """Offer it."""
-        return visit.page("operators/audit.html", report=None, is_running=False)
+        """Offer it, and show what the last one has found where a form has led here."""
+        kept = visit.shown("audit")
+        audited = msgspec.json.decode(kept, type=Audited) if kept else None
+        return visit.page("operators/audit.html", audited=audited, rules=RULES, figures=FIGURES)
 
     async def run(self, visit: Visit) -> Response:
-        """Audit the books, beside all else that the process does, and show what differs."""
+        """Audit the books, beside all else that the process does."""
         begin_ms = self._office.clock()
         try:
             report = await self._auditor.run()
         except AuditRunningError:
-            return visit.page("operators/audit.html", HTTPStatus.CONFLICT, report=None, is_running=True)
-        return visit.page(
-            "operators/audit.html",
-            report=report,
-            is_running=False,
-            rules=RULES,
-            figures=FIGURES,
-            shown=report.differences[:SHOWN_MAX],
-            begin_ms=begin_ms,
-            took_ms=max(0, self._office.clock() - begin_ms),
-        )
+            raise ConflictError("An audit is running already. Wait until it has ended, then try again.") from None
+        shown = structs.replace(report, differences=report.differences[:SHOWN_MAX])
+        audited = Audited(report=shown, begin_ms=begin_ms, took_ms=max(0, self._office.clock() - begin_ms))
+        fields = (("audit", msgspec.json.encode(audited).decode()),)
+        return await visit.lead_or_show("/audit", Kept(kind=Kind.SHOWN, fields=fields), self.show)

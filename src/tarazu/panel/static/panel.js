@@ -38,16 +38,20 @@ function keepFresh() {
   }, REFRESH_MS);
 }
 
-// A form that takes its time is sent once.
+// Whatever does something is sent once, however often its button is pressed; what takes its time says so.
 function sendOnce() {
-  for (const form of document.querySelectorAll("form[data-once]")) {
-    form.addEventListener("submit", () => {
-      const button = form.querySelector("button[data-wait]");
-      button.setAttribute("aria-disabled", "true");
-      button.textContent = button.dataset.wait;
-      form.addEventListener("submit", (event) => event.preventDefault());
-    });
-  }
+  const sent = new Set();
+  addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (sent.has(form)) return event.preventDefault();
+    sent.add(form);
+    const button = form.querySelector("button[data-wait]");
+    if (!button) return;
+    button.setAttribute("aria-disabled", "true");
+    button.textContent = button.dataset.wait;
+  });
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 
 offerCopying();
