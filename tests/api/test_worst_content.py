@@ -25,6 +25,7 @@ from tarazu.api.body import BODY_BYTES_MAX
 from tarazu.api.head import HEAD_BYTES_MAX, HEADER_BYTES_MAX, PARAMETERS_MAX
 from tarazu.domain.admin_tokens import Scope
 from tarazu.panel.forms import FORM_BYTES_MAX
+from tarazu.panel.kept import Kept, Kind, seal
 from tests.support.books import sqlite_only
 from tests.support.contract import SCHEMAS
 from tests.support.inputs import fields_read, headers_read, parameters_read
@@ -103,13 +104,25 @@ PREFIXES: dict[str, tuple[bytes, ...]] = {
 OF_FRAMES = frozenset({"content-length", "transfer-encoding"})
 """What a body is waited for by."""
 PARAMETERS = frozenset(
-    {"account", "account_id", "after", "before", "by", "done", "id", "limit", "model", "month", "next", "search"}
+    {"account", "account_id", "after", "before", "by", "id", "kept", "limit", "model", "month", "next", "search"}
     | {"span", "v"}
 )
 FIELDS = frozenset(
-    {"code", "confirm_code", "confirm_password", "conversation", "credits", "csrf", "days", "email", "grace", "key"}
+    {
+        "code",
+        "confirm_code",
+        "confirm_password",
+        "conversation",
+        "credits",
+        "csrf",
+        "days",
+        "done",
+        "email",
+        "grace",
+        "key",
+    }
     | {"language", "limit", "model", "models", "name", "new", "next", "old", "password", "plan", "plan_before"}
-    | {"prompt", "reference", "retry_after_s", "secret", "session", "status", "status_before", "ticket", "why"}
+    | {"prompt", "reference", "retry_after_s", "secret", "session", "status", "status_before", "ticket", "turn", "why"}
 )
 JSON_VALUES = (
     b'"' + b"\\u0344" * 160_000 + b'"',
@@ -274,6 +287,21 @@ def test_no_path_takes_long(cast: Cast, places: list[Place]) -> None:
                 yield Try(asked, replace(asked, target=re.sub(r"{\w+}", "x", place.path)))
 
     assert cast.slow(some(tries(), "paths"), HEAD_RATIO_MAX) == []
+
+
+@sqlite_only
+def test_nothing_that_a_browser_keeps_takes_long(cast: Cast) -> None:
+    """As many as fit into a header, each of which becomes as large as may be when it is read."""
+    fields = (("", ""),) * 10_000
+    large = [seal(Kept(id=str(number), kind=Kind.UNSENT, fields=fields), "/keys/new", "") for number in range(100)]
+    cookies = b"; ".join(b"tarazu_panel_kept=%s" % str(each).encode() for each in large)[: HEADER_BYTES_MAX - 200]
+    door = cast.doors["/panel"]["cookie"]
+    tries = []
+    for named in ("0", "99", "none"):
+        target = f"/panel/keys/new?kept={named}"
+        plain = Asked(target="/panel/keys/new", headers={"cookie": door})
+        tries.append(Try(Asked(target=target, headers={"cookie": door + b"; " + cookies}), plain))
+    assert cast.slow(tries, FORM_RATIO_MAX) == []
 
 
 @pytest.mark.parametrize("name", sorted(PARAMETERS))

@@ -21,7 +21,7 @@ KEPT = "kept"
 """The parameter of an address that names what is kept for it."""
 COOKIE_CHARACTERS_MAX = 3_000
 """A browser keeps 4,096 with the name, and all cookies of a request share a header that is bounded."""
-PACKED_BYTES_MAX = 64 * 1024
+PACKED_BYTES_MAX = 32 * 1024
 NEVER_KEPT = frozenset({"csrf", "password", "old", "new", "code", "confirm_password", "confirm_code"})
 """Fields that are written anew each time: passwords, codes, and what belongs to the page."""
 _MAC_BYTES = 32

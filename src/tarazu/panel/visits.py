@@ -26,6 +26,8 @@ from tarazu.service.proving import Browser, SignedIn
 
 CSRF_DIGITS = 43
 ID_BYTES = 6
+KEPT_LOOKS_MAX = 4
+"""Of what a browser keeps for a page and for those above it, the page's own comes first (RFC 6265, 5.4)."""
 ADDRESS_CHARACTERS_MAX = 2_000
 """Of an address that a browser has named."""
 
@@ -175,11 +177,12 @@ class Visit(Struct, frozen=True, kw_only=True):
         named = self.query(KEPT)
         if not named:
             return self
-        found = Kept()
+        found, looks = Kept(), KEPT_LOOKS_MAX
 
         def is_asked_for(value: str) -> bool:
-            nonlocal found
-            found = unseal(value, self.path, self.secret)
+            nonlocal found, looks
+            looks -= 1
+            found = unseal(value, self.path, self.secret) if looks >= 0 else Kept()
             return found.id == named
 
         has_it = cookie_of(self.request, self._kept_cookie, is_asked_for)
