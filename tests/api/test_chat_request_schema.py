@@ -17,8 +17,13 @@ NUMBERS = st.integers(-3, 5) | st.integers() | st.floats(-3, 3) | st.floats(allo
 TEXTS = st.text(max_size=5) | st.text(alphabet=WHITE_SPACE + "\x1c\x00\ufeff\u200bx", max_size=3)
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 VALUES = SCALARS | st.lists(SCALARS, max_size=6) | st.dictionaries(TEXTS, SCALARS, max_size=2)
+PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text") | VALUES, "text": TEXTS | VALUES}), max_size=3)
 MESSAGES = st.fixed_dictionaries(
-    {}, optional={"role": st.sampled_from(["system", "user", "assistant", "tool", "User"]) | VALUES, "content": VALUES}
+    {},
+    optional={
+        "role": st.sampled_from(["system", "user", "assistant", "tool", "User"]) | VALUES,
+        "content": VALUES | PARTS,
+    },
 )
 BODIES = st.fixed_dictionaries(
     {},

@@ -22,6 +22,18 @@ WHITE_SPACE = (
 )
 """Unicode's White_Space property (PropList.txt): 25 characters."""
 NOT_STRINGS: tuple[Any, ...] = (None, True, False, 0, 5, 1.5, [], ["Hello"], {}, {"text": "Hello"})
+TEXT_PART = {"type": "text", "text": "Hello"}
+NO_TEXT_PARTS: tuple[Any, ...] = (
+    {"type": "image_url", "image_url": {"url": "data:,"}},
+    {"type": "Text", "text": "Hello"},
+    {"text": "Hello"},
+    {"type": "text"},
+    {"type": "text", "text": None},
+    {"type": "text", "text": ["Hello"]},
+    "Hello",
+    None,
+    [TEXT_PART],
+)
 EMOJI = "\N{GRINNING FACE}"
 
 
@@ -71,7 +83,8 @@ def test_a_conversation(service: RunningService, backend: ScriptedBackend) -> No
         *({"role": role, "content": "Hello"} for role in ("", "User", "USER", " user", "user ", "tool", "developer")),
         *({"role": role, "content": "Hello"} for role in NOT_STRINGS),
         *({"role": "user", "content": content} for content in NOT_STRINGS),
-        {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
+        *({"role": "user", "content": [TEXT_PART, part]} for part in NO_TEXT_PARTS),
+        {"role": "user", "content": [{"type": "text", "text": " "}]},
         {"role": "user", "content": ""},
         {"role": "user", "content": " \n\t"},
         {"Role": "user", "content": "Hello"},
@@ -85,6 +98,35 @@ def test_an_invalid_message(service: RunningService, backend: ScriptedBackend, i
     other = {"role": "assistant", "content": "Bye"}
     assert asked(service, backend, {"messages": [invalid, HELLO, invalid, other, invalid]}) == [HELLO, other]
     refused(service, backend, {"messages": [invalid, invalid]}, 422, "messages_required")
+
+
+@rows("decisions.input.2")
+def test_text_parts(service: RunningService, backend: ScriptedBackend) -> None:
+    """In any role they are the text that they are together, with a newline between them, trimmed at both ends."""
+    parts = [{"type": "text", "text": "\n What is"}, {"type": "text", "text": "", "cache_control": {}}, TEXT_PART]
+    sent = [{"role": role, "content": parts} for role in ("system", "assistant", "user")]
+    text = "What is\n\nHello"
+    assert asked(service, backend, {"messages": sent}) == [{**each, "content": text} for each in sent]
+
+
+@rows("decisions.input.2", "decisions.input.5")
+def test_what_is_passed_over_is_told(service: RunningService) -> None:
+    """The number of messages that were dropped, and the members that nobody reads, on each answer of a body."""
+    customer = service.customer()
+    invalid, odd = {"role": "tool", "content": "x"}, {"tools": [], "n": 1, "x y": 1, "user": None, "z" * 65: 1}
+    told = service.post(customer, {"messages": [invalid, HELLO, invalid], **odd})
+    assert (told.status, told.headers["x-dropped-messages"]) == (200, "2")
+    assert told.headers["x-ignored-parameters"] == "n, tools"
+    refused_ = service.post(customer, {"messages": [invalid], **odd})
+    assert (refused_.status, refused_.headers["x-dropped-messages"]) == (422, "1")
+    assert refused_.headers["x-ignored-parameters"] == "n, tools"
+    missing = service.post(customer, {"messages": [invalid, HELLO], "model": "no/such"})
+    assert (missing.status, missing.headers["x-dropped-messages"]) == (404, "1")
+    plain = service.post(customer, {"messages": [HELLO], "temperature": 1, "model": "test/one"})
+    assert plain.status == 200
+    assert not {"x-dropped-messages", "x-ignored-parameters"} & set(plain.headers)
+    many = service.post(customer, {"messages": [HELLO], **{f"x{number:02}": 1 for number in range(20)}})
+    assert many.headers["x-ignored-parameters"] == ", ".join(f"x{number:02}" for number in range(16))
 
 
 @rows("decisions.input.2")

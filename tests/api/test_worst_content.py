@@ -132,6 +132,7 @@ JSON_VALUES = (
     b"[" + b",".join([b"{}"] * 330_000) + b"]",
     b"[" + b",".join([b"1"] * 500_000) + b"]",
     b"[" + b",".join([b'{"role":"user","content":" "}'] * 33_000) + b"]",
+    b'[{"role":"user","content":[' + b",".join([b'{"type":"text","text":" "}'] * 38_000) + b"]}]",
     b"[" * 500_000 + b"]" * 500_000,
     b"{" + b",".join(b'"%x":0' % number for number in range(100_000)) + b"}",
 )

@@ -1,14 +1,16 @@
 """The body of POST /chat/completions: rows 10 to 13 of the order of checks, and the section Input, of decisions.md."""
 
 import json
+import re
 import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.errors import NOTHING, Error, PassedOver, Refusal
 from tarazu.domain.prompt import (
     INPUT_CHARACTERS_MAX,
     ITEMS_MAX,
@@ -27,11 +29,16 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=5),
     max_leaves=10,
 )
+short_texts = st.text(st.sampled_from([*WHITE_SPACE, "a", "\u200b", "\x1f"]), max_size=4)
+parts = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "text", "text", "image_url", "Text"]), "text": short_texts | json_values},
+    optional={"cache_control": json_values},
+)
 messages = st.fixed_dictionaries(
     {},
     optional={
         "role": st.sampled_from(["system", "user", "assistant", "User", "tool", ""]) | json_values,
-        "content": st.text(st.sampled_from([*WHITE_SPACE, "a", "\u200b", "\x1f"]), max_size=4) | json_values,
+        "content": short_texts | st.lists(parts, max_size=3) | json_values,
         "name": json_values,
     },
 )
@@ -47,6 +54,16 @@ def accepted(body: Any) -> ChatRequest:
     request = read(body)
     assert isinstance(request, ChatRequest), request
     return request
+
+
+def text_of(content: object) -> str | None:
+    """Say what text a content is, by the decisions' words; None: it is none."""
+    if isinstance(content, str) or not isinstance(content, list):
+        return content if isinstance(content, str) else None
+    if all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        texts = [part.get("text") for part in content]
+        return "\n".join(texts) if all(isinstance(text, str) for text in texts) else None
+    return None
 
 
 def error_of(body: bytes | dict[str, Any]) -> Error:
@@ -260,7 +277,8 @@ def test_each_role_is_kept(role: str) -> None:
         {"role": "user", "content": ""},
         {"role": "user", "content": " \u2028\r\n"},
         {"role": "user", "content": 1},
-        {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
+        {"role": "user", "content": []},
+        {"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "image_url", "image_url": {}}]},
     ],
 )
 def test_an_invalid_message_is_dropped_without_an_error(message: object) -> None:
@@ -272,7 +290,7 @@ def test_an_invalid_message_is_dropped_without_an_error(message: object) -> None
 def test_other_members_of_a_message_and_of_the_body_are_ignored() -> None:
     """Input: unknown members change nothing."""
     body = {"messages": [{**HELLO, "name": "x", "tool_calls": []}], "user": "me", "n": 3, "tools": [{}]}
-    assert accepted(body) == accepted({"messages": [HELLO]})
+    assert structs.replace(accepted(body), passed_over=NOTHING) == accepted({"messages": [HELLO]})
 
 
 def test_trimming_takes_unicodes_white_space_and_nothing_else() -> None:
@@ -294,21 +312,22 @@ def test_white_space_inside_a_text_stays(before: str, middle: str, after: str) -
 def test_what_is_kept_is_what_the_decisions_say(sent: list[Any], prompt: object) -> None:
     """Any list of messages and any prompt: the same answer as from the decisions' own words."""
     kept = [
-        (item["role"], item["content"].strip(WHITE_SPACE))
+        (item["role"], text.strip(WHITE_SPACE))
         for item in sent
         if isinstance(item, dict)
         and any(item.get("role") == role for role in ("system", "user", "assistant"))
-        and isinstance(item.get("content"), str)
-        and item["content"].strip(WHITE_SPACE)
+        and (text := text_of(item.get("content")) or "").strip(WHITE_SPACE)
     ]
+    dropped = len(sent) - len(kept)
     if not kept and isinstance(prompt, str) and prompt.strip(WHITE_SPACE):
         kept = [("user", prompt.strip(WHITE_SPACE))]
     answer = read({"messages": sent, "prompt": prompt})
+    assert answer.passed_over == PassedOver(dropped)
     if kept:
         assert isinstance(answer, ChatRequest)
         assert [(message.role, message.content) for message in answer.messages] == kept
     else:
-        assert answer == Refusal(error=Error.MESSAGES_REQUIRED)
+        assert answer == Refusal(error=Error.MESSAGES_REQUIRED, passed_over=PassedOver(dropped))
 
 
 # Row 13: at most 24,000 characters.
@@ -397,6 +416,19 @@ def test_of_two_faults_in_a_body_the_earlier_row_answers(earlier: int, later: in
     """Rows 10 to 13, two at a time; only 12 and 13 exclude each other."""
     body = f"{{{FAULTS[later][0]}, {FAULTS[earlier][0]}}}"
     assert error_of(body.encode()) is FAULTS[earlier][1]
+
+
+@given(st.dictionaries(st.text(max_size=3) | st.sampled_from(["tools", "n", "x" * 64, "x" * 65]), json_values))
+def test_members_that_nobody_reads_are_told(extra: dict[str, Any]) -> None:
+    """Sorted, at most 16, those that a header can carry; what is null counts as omitted."""
+    extra = {name: value for name, value in extra.items() if name not in MEMBERS}
+    told = accepted({"messages": [HELLO], **extra}).passed_over.parameters
+    nameable = [
+        name for name, value in extra.items() if value is not None and re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII)
+    ]
+    assert set(told) <= set(nameable)
+    assert list(told) == sorted(told)
+    assert len(told) == min(len(nameable), 16)
 
 
 @given(st.binary())

@@ -17,7 +17,7 @@ READERS = ("application.py", "api", "panel", "service/forwarding.py")
 DESCRIBING = ("api/contract", "api/docs_page.py", "api/schema_text.py", "api/prose.py")
 """What only tells of them."""
 OF_ANSWERS = frozenset({"etag", "x-request-id", "x-content-type-options", "x-frame-options"})
-OF_ANSWERS_TOO = re.compile(r"x-ratelimit-.*|x-codesamples")
+OF_ANSWERS_TOO = re.compile(r"x-(?:dropped-messages|ignored-parameters)|x-ratelimit-.*|x-codesamples")
 
 _OF_BYTES = ("headers", "values", "repeated", "named")
 """What mappings of headers by their bytes are called; those by their text are called `headers`."""

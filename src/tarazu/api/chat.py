@@ -14,7 +14,7 @@ from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, Comple
 from tarazu.api.presence import unless_gone
 from tarazu.api.refused_keys import RefusedKeys
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, Clock
-from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.errors import NOTHING, Error, PassedOver, Refusal
 from tarazu.domain.idempotency import Idempotency
 from tarazu.domain.prompt import ChatRequest, read_chat_request
 from tarazu.service.completion import Answer, Completion, Completions, busy
@@ -76,14 +76,18 @@ class ChatEndpoint:
             work = self._completions.complete(key, request, idempotency)
             answer = await unless_gone(receive, work, self._completions.pulse)
             if answer is not None:
-                await self._send(scope, send, answer)
+                await self._send(scope, send, answer, request.passed_over)
         finally:
             if self._asking.get(peer) is scope:  # and not that of another one from the same port
                 del self._asking[peer]
 
-    async def _send(self, scope: Scope, send: Send, answer: Answer, *, is_early: bool = False) -> None:
+    async def _send(
+        self, scope: Scope, send: Send, answer: Answer, passed_over: PassedOver = NOTHING, *, is_early: bool = False
+    ) -> None:
         """Send the answer; after one that comes before the body's end the connection is closed."""
         headers = [] if answer.rate_limit is None else rate_limit_headers(answer.rate_limit, self._clock())
+        if passed_over is not NOTHING:
+            headers += _told(passed_over)
         if isinstance(answer.outcome, Refusal):
             self._refused_keys.note(answer.outcome, scope)
             headers += error_headers(answer.outcome)
@@ -101,6 +105,16 @@ def _request(head: Head, body: bytes) -> tuple[ChatRequest | Refusal, Idempotenc
     if isinstance(request, Refusal) and request.error in BEFORE_THE_KEY:
         return request, None
     return idempotency, None
+
+
+def _told(passed_over: PassedOver) -> list[tuple[bytes, bytes]]:
+    """Say in headers what of a request is not acted on (decisions, Input)."""
+    headers = []
+    if passed_over.messages:
+        headers.append((b"x-dropped-messages", b"%d" % passed_over.messages))
+    if passed_over.parameters:
+        headers.append((b"x-ignored-parameters", ", ".join(passed_over.parameters).encode()))
+    return headers
 
 
 def _chat_completion(completion: Completion) -> ChatCompletion:

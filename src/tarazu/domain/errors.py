@@ -112,6 +112,16 @@ class Sender(Struct, frozen=True):
     key_id: str
 
 
+class PassedOver(Struct, frozen=True):
+    """What of a request is not acted on: how many of its messages are not valid, and members that nobody reads."""
+
+    messages: int = 0
+    parameters: tuple[str, ...] = ()
+
+
+NOTHING = PassedOver()
+
+
 class Refusal(Struct, frozen=True, kw_only=True):
     """One request refused. `message` overrides the table's; `retry_after_s` is what Retry-After says.
 
@@ -123,6 +133,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     details: NoDetails | ExhaustedDetails | RateLimitDetails = NoDetails()
     retry_after_s: int | None = None
     sender: Sender | None = None
+    passed_over: PassedOver = NOTHING
 
     @property
     def kind(self) -> ErrorKind:

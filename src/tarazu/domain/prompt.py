@@ -3,6 +3,7 @@
 Rows 10 to 13 of the order of checks, and the section Input, of decisions.md.
 """
 
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import Literal, TypeVar
@@ -12,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from tarazu.domain.errors import Error, Refusal
+from tarazu.domain.errors import NOTHING, Error, PassedOver, Refusal
 
 INPUT_CHARACTERS_MAX = 24_000
 MESSAGES_MAX = 512
@@ -60,6 +61,11 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _SETTINGS = frozenset({*Settings.__struct_fields__, "max_completion_tokens"})
+_MEMBERS = _SETTINGS | {"model", "messages", *PROMPT_MEMBERS, "stream"}
+UNREAD_TOLD_MAX = 16
+UNREAD_LOOKED_AT_MAX = 256
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+"""What a header can carry: names with commas, spaces or letters beyond ASCII are not told."""
 _NO_SETTINGS = Settings()
 
 
@@ -69,6 +75,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     model: str | None
     messages: tuple[Message, ...]
     settings: Settings
+    passed_over: PassedOver = NOTHING
 
 
 class _Written(Struct, frozen=True):
@@ -76,6 +83,13 @@ class _Written(Struct, frozen=True):
 
     role: Raw = _NULL
     content: Raw = _NULL
+
+
+class _Part(Struct, frozen=True):
+    """A part of a content, as it is written."""
+
+    type: Raw = _NULL
+    text: Raw = _NULL
 
 
 class _InvalidBodyError(Exception):
@@ -87,6 +101,8 @@ _items_of = Decoder(list[Raw]).decode
 _written_of = Decoder(_Written).decode
 _role_of: Callable[[Raw], Role] = Decoder(Role).decode
 _text_of = Decoder(str).decode
+_parts_of = Decoder(list[_Part]).decode
+_text_type: Callable[[Raw], str] = Decoder(Literal["text"]).decode
 _flag = Decoder(bool | None).decode
 _number_of = Decoder(int | float | None).decode
 _stop_of = Decoder(str | list[str] | None).decode
@@ -102,14 +118,17 @@ def read_chat_request(body: bytes) -> ChatRequest | Refusal:
     except _InvalidBodyError as error:
         return Refusal(error=Error.INVALID_REQUEST, message=str(error))
     items = _items(members)
-    messages = _messages(items) or _prompt(members)
+    valid = _messages(items)
+    dropped, is_read = len(items) - len(valid), _MEMBERS.issuperset(members)
+    passed_over = NOTHING if is_read and not dropped else PassedOver(dropped, () if is_read else _unread(members))
+    messages = valid or _prompt(members)
     if not messages:
-        return Refusal(error=Error.MESSAGES_REQUIRED)
+        return Refusal(error=Error.MESSAGES_REQUIRED, passed_over=passed_over)
     if len(messages) > MESSAGES_MAX or len(items) > ITEMS_MAX:
         return Refusal(error=Error.INPUT_TOO_LARGE)
     if sum(len(message.content) for message in messages) > INPUT_CHARACTERS_MAX:
-        return Refusal(error=Error.INPUT_TOO_LARGE)
-    return ChatRequest(model=_model(members), messages=messages, settings=settings)
+        return Refusal(error=Error.INPUT_TOO_LARGE, passed_over=passed_over)
+    return ChatRequest(model=_model(members), messages=messages, settings=settings, passed_over=passed_over)
 
 
 def capped(request: ChatRequest, max_output_tokens: int | None) -> ChatRequest:
@@ -159,11 +178,34 @@ def _messages(items: list[Raw]) -> tuple[Message, ...]:
 def _message(item: Raw) -> Message | None:
     try:
         written = _written_of(item)
-        role, content = _role_of(written.role), _text_of(written.content)
+        role = _role_of(written.role)
+        try:
+            text = _text_of(written.content)
+        except msgspec.ValidationError:
+            text = _joined(written.content)
     except msgspec.ValidationError:
         return None
-    trimmed = content.strip(WHITE_SPACE)
+    trimmed = text.strip(WHITE_SPACE)
     return Message(role, trimmed) if trimmed else None
+
+
+def _joined(content: Raw) -> str:
+    """Join the texts of parts by newlines.
+
+    Raises:
+        ValidationError: there is a part of another kind.
+    """
+    parts = _parts_of(content)
+    for part in parts:
+        _text_type(part.type)
+    return "\n".join([_text_of(part.text) for part in parts])
+
+
+def _unread(members: dict[str, Raw]) -> tuple[str, ...]:
+    """Name members that nobody reads, as many as are told; null counts as omitted."""
+    names = (name for name, value in members.items() if name not in _MEMBERS and value != _NULL)
+    told = (name for name in islice(names, UNREAD_LOOKED_AT_MAX) if _NAME.fullmatch(name))
+    return tuple(sorted(islice(told, UNREAD_TOLD_MAX)))
 
 
 def _prompt(members: dict[str, Raw]) -> tuple[Message, ...]:

@@ -34,7 +34,7 @@ def _chat_request() -> Schema:
         "title": CHAT_REQUEST,
         "description": (
             "What to reply to, and how. At least one valid message in `messages`, or one text in `prompt`, `message` "
-            "or `input`, must be there. Members that are not listed are ignored."
+            "or `input`, must be there. Members that are not listed are ignored, and told in a header."
         ),
         "type": "object",
         "properties": _input_members() | _settings(),
@@ -52,10 +52,26 @@ def _chat_message() -> Schema:
                 "description": "`system` sets how to reply, `user` is user input, `assistant` marks earlier replies.",
                 "enum": list(ROLES),
             },
-            "content": _text("Text that is not blank. White space at both ends is removed."),
+            "content": {
+                "description": (
+                    "Text that is not blank, or an array of text parts alone, whose texts are joined by newlines. "
+                    "White space at both ends is removed."
+                ),
+                "anyOf": [_text("A text."), _parts()],
+            },
         },
         "required": ["role", "content"],
     }
+
+
+def _parts() -> Schema:
+    part = {
+        "type": "object",
+        "properties": {"type": {"const": "text"}, "text": {"type": "string"}},
+        "required": ["type", "text"],
+    }
+    not_blank = {"properties": {"text": {"pattern": _NOT_BLANK}}}
+    return {"description": "Text parts.", "type": "array", "items": part, "contains": not_blank}
 
 
 def _text(description: str) -> Schema:

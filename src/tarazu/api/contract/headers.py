@@ -10,9 +10,13 @@ RETRY_AFTER = "Retry-After"
 WWW_AUTHENTICATE = "WWW-Authenticate"
 ALLOW = "Allow"
 REPLAYED = "Idempotent-Replayed"
+DROPPED_MESSAGES, IGNORED_PARAMETERS = "X-Dropped-Messages", "X-Ignored-Parameters"
 
 BEFORE_THE_WINDOWS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 """Statuses of the chat endpoint that are answered, or may be, before a request has reached the minute windows."""
+
+BEFORE_THE_BODY = (*BEFORE_THE_WINDOWS[:2], HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+"""Statuses that are answered before the body has been read."""
 
 
 def _count(minimum: int) -> Schema:
@@ -58,6 +62,19 @@ HEADERS = {
         schema={"type": "string", "const": "true"},
         example="true",
     ),
+    DROPPED_MESSAGES: Header(
+        description="How many elements of `messages` were left out, since they are not valid; not there for none.",
+        schema=_count(1),
+        example=2,
+    ),
+    IGNORED_PARAMETERS: Header(
+        description=(
+            "Members of the body that are not read, with commas between them, at most 16; not there for none. So a "
+            "client that asks for tools, or for three replies, can be seen to get neither."
+        ),
+        schema={"type": "string", "minLength": 1},
+        example="n, tools",
+    ),
 }
 
 
@@ -68,6 +85,8 @@ def headers_of(status: int, *, counts_requests: bool = False) -> dict[str, Refer
         names += RATE_LIMIT
     if counts_requests and status == HTTPStatus.OK:
         names.append(REPLAYED)
+    if counts_requests and status not in BEFORE_THE_BODY:
+        names += [DROPPED_MESSAGES, IGNORED_PARAMETERS]
     if status in (HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
         names.append(RETRY_AFTER)
     if status == HTTPStatus.UNAUTHORIZED:
