@@ -1,5 +1,6 @@
 """The shape of every error, the specification's table of codes, and what no answer and no log ever tells."""
 
+import json
 import time
 from datetime import datetime, timedelta
 from typing import Any
@@ -218,3 +219,32 @@ def test_nothing_is_given_away(service: RunningService, backend: ScriptedBackend
         assert not [answer for answer in told if trace in answer], trace
     assert "Traceback" not in log
     assert "request_failed" not in log
+
+
+@rows("decisions.errors.1")
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        ("POST", CHAT, {"prompt": "Hi", "stream": True}, "turn it off in your client"),
+        (
+            "POST",
+            CHAT,
+            {"prompt": "x" * 24_001},
+            "prompt is too long: it would exceed context limit",
+        ),  # as LiteLLM reads
+        ("POST", CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "text parts alone"),
+        ("POST", "/api/v1/responses", {"input": "Hi"}, "use chat completions"),
+        ("POST", "/api/v1/completions", {"prompt": "Hi"}, "use chat completions"),
+        ("POST", "/v1/chat/completions", {"prompt": "Hi"}, "The address of the API ends with /api/v1"),
+        ("GET", f"{MODELS}/", None, "Leave the slash at the end out"),
+    ],
+)
+def test_a_text_names_what_helps_at_a_client(
+    service: RunningService, method: str, path: str, body: dict[str, Any] | None, said: str
+) -> None:
+    """Whoever reads it sits before a chat window, and has not written the request."""
+    customer = service.customer()
+    headers = {"Authorization": customer.bearer, "Content-Type": "application/json"}
+    answer = service.request(method, path, None if body is None else json.dumps(body), headers)
+    assert answer.status in (400, 404, 413, 422)
+    assert said in answer.json["error"]["message"]

@@ -14,6 +14,8 @@ from tarazu.domain.catalogue import Model
 from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.store.ledger import Ledger
 
+NO_ID = "No model is named. Leave the slash at the end out: GET /models lists the models."
+
 
 class ModelEndpoints:
     """The two endpoints that show models; `pools` tell which of them are ready."""
@@ -34,7 +36,8 @@ class ModelEndpoints:
         for model in usable_models(caller, self._ledger.catalogue):
             if model.id == request.path_params["model_id"]:
                 return json_response(self._object(model))
-        raise RefusedError(Refusal(error=Error.MODEL_NOT_FOUND))
+        message = None if request.path_params["model_id"] else NO_ID
+        raise RefusedError(Refusal(error=Error.MODEL_NOT_FOUND, message=message))
 
     def _object(self, model: Model) -> ModelObject:
         available = self._pools[model.id].available

@@ -18,7 +18,9 @@ class Error(Enum):
     """The table: the specification's codes first, then those that decisions.md puts beside them."""
 
     STREAMING_NOT_SUPPORTED = ErrorKind(
-        400, "streaming_not_supported", "Streaming is not available. Send stream false or leave it out."
+        400,
+        "streaming_not_supported",
+        "Streaming is not available here: turn it off in your client, or send stream: false.",
     )
     MISSING_API_KEY = ErrorKind(
         401, "missing_api_key", "No API key was sent. Add the header 'Authorization: Bearer <API_KEY>'."
@@ -41,10 +43,15 @@ class Error(Enum):
     INPUT_TOO_LARGE = ErrorKind(
         413,
         "input_too_large",
-        "The input is too large. Send at most 24,000 characters, in at most 512 messages and 1 MiB.",
+        # LiteLLM, and aider with it, look for these words, and then do not ask again.
+        "This prompt is too long: it would exceed context limits. Send at most 24,000 characters, in at most 512 "
+        "messages and 1 MiB; begin a new conversation, or leave files out.",
     )
     MESSAGES_REQUIRED = ErrorKind(
-        422, "messages_required", "No valid message. Send messages, or one of prompt, message and input."
+        422,
+        "messages_required",
+        "No message with a text has arrived. Send messages whose content is a text, or text parts alone; or one of "
+        "prompt, message and input.",
     )
     RATE_LIMIT_EXCEEDED = ErrorKind(
         429, "rate_limit_exceeded", "Too many requests this minute. Wait as long as Retry-After says."
@@ -58,7 +65,9 @@ class Error(Enum):
     NOT_FOUND = ErrorKind(
         404,
         "not_found",
-        "There is nothing at this path. The address of the API ends with /api/v1: check the base address.",
+        "There is nothing at this path. The address of the API ends with /api/v1: check the base address. It has "
+        "POST /chat/completions, GET /models and GET /usage; no /responses, /completions or /embeddings: tell your "
+        "client to use chat completions.",
     )
     METHOD_NOT_ALLOWED = ErrorKind(
         405, "method_not_allowed", "This path does not take this method. See the Allow header."
