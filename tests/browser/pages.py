@@ -58,7 +58,12 @@ class Inhabitants(Struct, frozen=True):
 
 
 def settle(
-    service: RunningService, base_url: str, *, live: Callable[[Customer], None] = lambda _: None, number: int = 1
+    service: RunningService,
+    base_url: str,
+    *,
+    live: Callable[[Customer], None] = lambda _: None,
+    number: int = 1,
+    name: str = "Sara Kamali",
 ) -> Inhabitants:
     """Let some people live in the books, of which there may be several groups.
 
@@ -66,7 +71,7 @@ def settle(
     """
     of = "" if number == 1 else str(number)
     books = service.provisioning
-    account = books.create_account(name="Sara Kamali", email=f"sara{of}@example.com", plan="large")
+    account = books.create_account(name=name, email=f"sara{of}@example.com", plan="large")
     issued = books.create_key(account.id, name="laptop")
     customer = Customer(account.id, issued.key.id, issued.secret)
     books.create_key(account.id, name="night job", models=["test/one"], limit_per_minute=10, expires_in_s=30 * 86_400)
