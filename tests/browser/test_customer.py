@@ -84,7 +84,7 @@ def _copied(visitor: Visitor) -> str:
 def _replaced_key(visitor: Visitor) -> str:
     visitor.open("/panel/keys")
     _open_key(visitor)
-    visitor.send(visitor.path() + "/replace", grace="0")
+    visitor.send(visitor.path() + "/replace#at-once")
     return visitor.page.inner_text("#secret")
 
 

@@ -59,11 +59,11 @@ class Visitor(Struct, frozen=True):
     def send(self, action: str, **fields: str) -> None:
         """Fill in the form that goes to this path, and press its button, be it folded away or not."""
         form = self.page.locator(f'form[action="{action}"]')
-        for name, value in fields.items():
-            self._fill(form.locator(f'[name="{name}"]'), value)
         folded = self.page.locator("details:not([open])", has=form).locator("summary")
         if folded.count():
             folded.first.click()
+        for name, value in fields.items():
+            self._fill(form.locator(f'[name="{name}"]'), value)
         with self.page.expect_navigation():
             form.locator("button").last.click()
 

@@ -17,8 +17,9 @@ from tarazu.service.provisioning_errors import ProvisioningError
 DAYS_MAX = 3_650
 LIMIT_MAX = 1_000_000
 SECONDS_PER_DAY = 86_400
-GRACES_S = (0, 3_600, 86_400, 7 * 86_400)
-"""For so long the old key may live on beside the one that takes its place."""
+GRACES_S = (86_400, 3_600, 7 * 86_400)
+"""For so long the old key may live on beside the one that takes its place; a day, unless another time is chosen."""
+AT_ONCE_S = 0
 
 
 class KeyTerms(Struct, frozen=True, kw_only=True):
@@ -69,7 +70,7 @@ def read_grace(form: Form) -> int:
     Raises:
         HTTPException: the form offers no such time.
     """
-    grace_s = next((grace_s for grace_s in GRACES_S if str(grace_s) == form.text("grace")), None)
+    grace_s = next((grace_s for grace_s in (*GRACES_S, AT_ONCE_S) if str(grace_s) == form.text("grace")), None)
     if grace_s is None:
         raise HTTPException(HTTPStatus.BAD_REQUEST)
     return grace_s

@@ -5,6 +5,9 @@ from tarazu.panel.messages import later
 NOTICE = "done"
 """What is kept under this name names a notice."""
 
+WARNINGS = frozenset({"key-revoked", "holder-signed-out", "intake-stopped", "second-factor-removed", "session-over"})
+"""Those that tell of something that has ended: they are no reason to be glad."""
+
 NOTICES = {
     "key-revoked": later("The key is revoked. Requests with it are refused from now on."),
     "name-changed": later("Your name is changed."),

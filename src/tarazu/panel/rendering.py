@@ -13,7 +13,7 @@ from tarazu.panel.kept import Kind
 from tarazu.panel.language import Language
 from tarazu.panel.messages import translations
 from tarazu.panel.navigation import PLACES
-from tarazu.panel.notices import NOTICE, NOTICES
+from tarazu.panel.notices import NOTICE, NOTICES, WARNINGS
 from tarazu.panel.static_files import static_file
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def render(template: str, visit: Visit, values: Mapping[str, object]) -> str:
     """Make a page of a template. Beside `values` it knows the visit, and how to write in its language."""
+    done = visit.form.text(NOTICE) if visit.kept.kind is Kind.DONE else ""
     return (
         environment(visit.formats.language)
         .get_template(template)
@@ -32,7 +33,8 @@ def render(template: str, visit: Visit, values: Mapping[str, object]) -> str:
             f=visit.formats,
             url=visit.site.url,
             places=PLACES[visit.site],
-            notice=NOTICES.get(visit.form.text(NOTICE)) if visit.kept.kind is Kind.DONE else None,
+            notice=NOTICES.get(done),
+            is_warning=done in WARNINGS,
             refusal=values.get("refusal", visit.refusal),
         )
     )
