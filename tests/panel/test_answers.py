@@ -1,12 +1,15 @@
 """What answers a form can be loaded again, in either language, and does nothing once more; nothing written is lost."""
 
+import json
 import re
+import sqlite3
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
+from tarazu.panel.kept import Kept, seal
 from tarazu.panel.sites import HOLDERS, OPERATORS, Site
 from tests.support.books import sqlite_only
 from tests.support.routes import all_places
@@ -158,6 +161,22 @@ def test_what_was_written_outlives_the_session(service: RunningService, path: st
     assert "night job" in page.answer.body.decode() or "a long story" in page.text
 
 
+def test_a_message_outlives_the_session_where_its_conversation_is_too_long(service: RunningService) -> None:
+    """What no cookie holds is left out, the longest first."""
+    person = holder(service)
+    service.provisioning.create_key(person.account_id, name="k")
+    visitor = person.visitor
+    visitor.get("/panel/playground")
+    service.provisioning.sign_out_holder(person.account_id)
+    said = "".join(map(chr, range(0x4E00, 0x4E00 + 7 * 1_400, 7)))
+    assert seal(Kept(fields=(("conversation", said),)), "", "") is None
+    conversation = json.dumps([{"role": "user", "content": said}], ensure_ascii=False)
+    form = urlencode({"csrf": visitor.csrf, "prompt": "a long story", "conversation": conversation})
+    door = visitor.follow(visitor.send_body("/panel/playground", form))
+    entered = visitor.send("/panel/sign-in", email=person.email, password=PASSWORD, next=door.field("next"))
+    assert "a long story" in visitor.follow(entered).text
+
+
 def test_a_form_of_an_earlier_session_is_offered_again(service: RunningService) -> None:
     """In another tab somebody has signed in anew: the form of the first is not taken, and not lost."""
     visitor = holder(service).visitor
@@ -186,3 +205,20 @@ def test_a_message_is_charged_once_however_often_it_is_sent(service: RunningServ
     other = visitor.send("/panel/playground", conversation="[]", **{**sent, "prompt": "And then?"})
     assert "sent before, with another text" in other.text
     assert service.provisioning.account(person.account_id).used == 2
+
+
+@sqlite_only
+def test_a_form_that_comes_while_the_books_are_away_is_offered_again(service: RunningService) -> None:
+    """Nothing was done; sent once more, it is."""
+    person = holder(service)
+    visitor = person.visitor
+    visitor.get("/panel/keys/new")
+    writer = sqlite3.connect(str(service.engine.url.database), isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    offered = visitor.send("/panel/keys/new", name="night job")
+    writer.execute("ROLLBACK")
+    writer.close()
+    assert offered.status == HTTPStatus.SERVICE_UNAVAILABLE
+    assert "nothing was changed" in offered.text
+    assert service.provisioning.keys(person.account_id) == []
+    assert KEY.search(visitor.send("/panel/keys/new", name=offered.field("name")).text)

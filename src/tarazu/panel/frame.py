@@ -213,8 +213,12 @@ class Frame:
             visit = await self._known(request)
         except BooksUnavailableError as error:
             visit = self.visit(request, secret=self._secret(request))
-            visit = replace(visit, form=await self._forms.read(request, page.form_bytes_max, is_open=True))
-            return await self._lead_back(visit, page, Kind.REFUSED, Refused.of(error))
+            form = await self._forms.read(request, page.form_bytes_max, is_open=True)
+            kept = visit.named(Kept(kind=Kind.REFUSED, fields=to_keep(form.fields), refused=Refused.of(error)))
+            response = visit.redirect(visit.path, **{KEPT: kept.id})
+            if page.get is None or not visit.keep(response, visit.path, kept):
+                raise
+            return response
         request.scope[VISIT] = visit
         form = await self._forms.read(request, page.form_bytes_max, is_open=visit.person is None)
         visit = replace(visit, form=form)
@@ -241,7 +245,7 @@ class Frame:
     async def _lead_back(self, visit: Visit, page: Page, kind: Kind, refused: Refused | None) -> Response:
         """Lead to the page of the form. Where that is too large to be kept, the page is there and then its answer."""
         if page.get is None:
-            raise HTTPException(HTTPStatus.CONFLICT if refused is None else refused.status)
+            raise _problem(refused)
         kept = Kept(kind=kind, fields=to_keep(visit.form.fields), refused=refused)
         return await visit.lead_or_show(visit.path, kept, partial(self._show, page))
 
@@ -293,8 +297,11 @@ class Frame:
             onward = self.site.url("/") if page.get is None else f"{self.site.url(visit.path)}?{KEPT}={unsent.id}"
         response = visit.redirect("/sign-in", next=onward, **{KEPT: over.id})
         visit.keep(response, "/sign-in", over)
-        if is_form and page.get is not None:
-            visit.keep(response, visit.path, unsent)
+        while is_form and page.get is not None and not visit.keep(response, visit.path, unsent):
+            longest = max(
+                unsent.fields, key=lambda field: len(field[1])
+            )  # as a conversation is, beside its next message
+            unsent = replace(unsent, fields=tuple(field for field in unsent.fields if field is not longest))
         return response
 
     def _is_from_here(self, request: Request) -> bool:
@@ -306,6 +313,14 @@ class Frame:
     def _refuse_form(self, request: Request, person_id: str | None, reason: str) -> None:
         tell_form_refused(self.site.kind, person_id, request.scope[ORIGIN].address, reason)
         raise HTTPException(HTTPStatus.FORBIDDEN)
+
+
+def _problem(refused: Refused | None) -> HTTPException:
+    """Say what is wrong with a form that has no page to be offered again on."""
+    if refused is None:
+        return HTTPException(HTTPStatus.CONFLICT)
+    retry_after = {} if refused.retry_after_s is None else {"retry-after": str(refused.retry_after_s)}
+    return HTTPException(refused.status, headers=retry_after)
 
 
 def _origin_of(address: str) -> str:

@@ -128,23 +128,23 @@ class Visit(Struct, frozen=True, kw_only=True):
         address = self.site.url(path) + ("?" + urlencode(query, safe="/") if query else "")
         return RedirectResponse(address, status_code=303)
 
-    def done(self, path: str, notice: str, /, **values: str) -> Response:
+    def done(self, path: str, notice: str) -> Response:
         """Lead to another page, which says what has been done."""
-        fields = ((NOTICE, notice), *values.items())
-        return self.lead(path, Kept(kind=Kind.DONE, fields=fields))
+        return self._lead(path, Kept(kind=Kind.DONE, fields=((NOTICE, notice),)))
 
     def show_once(self, path: str, /, **values: str) -> Response:
         """Lead to a page that shows something until it is left."""
-        return self.lead(path, Kept(kind=Kind.SHOWN, fields=tuple(values.items())))
+        return self._lead(path, Kept(kind=Kind.SHOWN, fields=tuple(values.items())))
 
     def shown(self, name: str) -> str:
         """Tell what this page is to show; empty where it was left, or never had anything to show in this session."""
         return self.form.text(name) if self.kept.kind is Kind.SHOWN else ""
 
-    def lead(self, path: str, kept: Kept, /) -> Response:
-        """Lead to a page for which something is kept. What is too large is not: it is there and then, or not at all."""
-        response = self.redirect(path, **{KEPT: (kept := self.named(kept)).id})
-        self.keep(response, path, kept)
+    def _lead(self, path: str, kept: Kept) -> Response:
+        """Lead to a page for which something small is kept."""
+        named = self.named(kept)
+        response = self.redirect(path, **{KEPT: named.id})
+        self.keep(response, path, named)
         return response
 
     async def lead_or_show(self, path: str, kept: Kept, show: Callable[["Visit"], Awaitable[Response]], /) -> Response:
