@@ -10,8 +10,9 @@ STALL_S = 1.0
 """A beat that is so late was kept back: the process was stopped, or something held the loop."""
 DOUBT_S = 5.0
 """For so long after a stall, requests that begin or are to be charged may be those of clients that left meanwhile."""
-SETTLE_S = 0.1
-"""In doubt a request waits for so long to hear that its client has left: far longer than the server takes to see it."""
+SETTLE_S = 0.5
+"""In doubt a request waits for so long to hear that its client has left: far longer than the server takes to see it,
+also where all processes of the machine wait for their turn."""
 
 log = structlog.get_logger()
 
