@@ -109,7 +109,7 @@ def test_text_parts(service: RunningService, backend: ScriptedBackend) -> None:
     assert asked(service, backend, {"messages": sent}) == [{**each, "content": text} for each in sent]
 
 
-@rows("decisions.input.2", "decisions.input.5", "decisions.added_by_this_project.27")
+@rows("decisions.input.2", "decisions.input.5", "decisions.added_by_this_project.21")
 def test_what_is_passed_over_is_told(service: RunningService) -> None:
     """The number of messages that were dropped, and the members that nobody reads, on each answer of a body."""
     customer = service.customer()
