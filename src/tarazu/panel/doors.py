@@ -60,14 +60,14 @@ class DoorPages:
 
     async def invitation(self, visit: Visit) -> Response:
         """Ask who follows an invitation to choose a password."""
-        token = visit.request.path_params["token"]
+        token = visit.part("token")
         invited = await self._signing_in.invited(self._frame.site.kind, token)
         status = HTTPStatus.OK if invited is not None else HTTPStatus.NOT_FOUND
         return visit.page("invitation.html", status, invited=invited)
 
     async def accept(self, visit: Visit) -> Response:
         """Set the password and let the person in, or ask for a code first."""
-        token, password = visit.request.path_params["token"], visit.form.text("password")
+        token, password = visit.part("token"), visit.form.text("password")
         entry = await self._signing_in.accept(self._frame.site.kind, token, password, browser=visit.browser)
         return self._go_in(visit, entry, visit.done("/", "password-chosen"), "")
 

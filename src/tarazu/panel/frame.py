@@ -214,9 +214,9 @@ class Frame:
         except BooksUnavailableError as error:
             visit = self.visit(request, secret=self._secret(request))
             form = await self._forms.read(request, page.form_bytes_max, is_open=True)
-            kept = visit.named(Kept(kind=Kind.REFUSED, fields=to_keep(form.fields), refused=Refused.of(error)))
-            response = visit.redirect(visit.path, **{KEPT: kept.id})
-            if page.get is None or not visit.keep(response, visit.path, kept):
+            kept = Kept(kind=Kind.REFUSED, fields=to_keep(form.fields), refused=Refused.of(error))
+            response = None if page.get is None else visit.lead(visit.path, kept)
+            if response is None:
                 raise
             return response
         request.scope[VISIT] = visit
@@ -298,9 +298,8 @@ class Frame:
         response = visit.redirect("/sign-in", next=onward, **{KEPT: over.id})
         visit.keep(response, "/sign-in", over)
         while is_form and page.get is not None and not visit.keep(response, visit.path, unsent):
-            longest = max(
-                unsent.fields, key=lambda field: len(field[1])
-            )  # as a conversation is, beside its next message
+            # The longest is left out first, as a conversation is beside its next message.
+            longest = max(unsent.fields, key=lambda field: len(field[1]))
             unsent = replace(unsent, fields=tuple(field for field in unsent.fields if field is not longest))
         return response
 

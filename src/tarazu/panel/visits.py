@@ -97,6 +97,11 @@ class Visit(Struct, frozen=True, kw_only=True):
         query = self.request.url.query
         return self.site.url(self.path) + (f"?{query}" if query else "")
 
+    def part(self, name: str) -> str:
+        """Tell a part of the path, by its name in the route."""
+        part: str = self.request.path_params[name]
+        return part
+
     def query(self, name: str) -> str:
         """Tell a parameter of the address; empty where there is none."""
         return self.request.query_params.get(name, "")
@@ -140,20 +145,20 @@ class Visit(Struct, frozen=True, kw_only=True):
         """Tell what this page is to show; empty where it was left, or never had anything to show in this session."""
         return self.form.text(name) if self.kept.kind is Kind.SHOWN else ""
 
-    def _lead(self, path: str, kept: Kept) -> Response:
-        """Lead to a page for which something small is kept."""
+    def lead(self, path: str, kept: Kept) -> Response | None:
+        """Lead to a page for which something is kept; None where it is too large for that."""
         named = self.named(kept)
         response = self.redirect(path, **{KEPT: named.id})
-        self.keep(response, path, named)
+        return response if self.keep(response, path, named) else None
+
+    def _lead(self, path: str, kept: Kept) -> Response:
+        response = self.lead(path, kept)
+        assert response is not None, "a notice and a secret are small"
         return response
 
     async def lead_or_show(self, path: str, kept: Kept, show: Callable[["Visit"], Awaitable[Response]], /) -> Response:
         """Lead to a page for which something is kept; where it is too large, show the page as the answer."""
-        named = self.named(kept)
-        response = self.redirect(path, **{KEPT: named.id})
-        if self.keep(response, path, named):
-            return response
-        return await show(replace(self, kept=named, form=Form(named.fields)))
+        return self.lead(path, kept) or await show(replace(self, kept=kept, form=Form(kept.fields)))
 
     def named(self, kept: Kept) -> Kept:
         """Give it the name by which an address asks for it."""

@@ -15,7 +15,12 @@ DROPPED_MESSAGES, IGNORED_PARAMETERS = "X-Dropped-Messages", "X-Ignored-Paramete
 BEFORE_THE_WINDOWS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 """Statuses of the chat endpoint that are answered, or may be, before a request has reached the minute windows."""
 
-BEFORE_THE_BODY = (*BEFORE_THE_WINDOWS[:2], HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+BEFORE_THE_BODY = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+)
 """Statuses that are answered before the body has been read."""
 
 

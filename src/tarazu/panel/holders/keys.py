@@ -51,7 +51,7 @@ class KeyPages:
 
     async def replace(self, visit: Visit) -> Response:
         """Create a key in the place of another, which ends now or after a while; it is shown once."""
-        key_id, account_id, grace_s = visit.request.path_params["key_id"], visit.someone.id, read_grace(visit.form)
+        key_id, account_id, grace_s = visit.part("key_id"), visit.someone.id, read_grace(visit.form)
 
         def replace(books: Provisioning) -> IssuedKey:
             return books.replace_key(key_id, grace_s=grace_s, account_id=account_id)
@@ -70,7 +70,7 @@ class KeyPages:
 
     async def revoke(self, visit: Visit) -> Response:
         """End a key now."""
-        key_id, account_id = visit.request.path_params["key_id"], visit.someone.id
+        key_id, account_id = visit.part("key_id"), visit.someone.id
         await act(self._office, visit, lambda books: books.revoke_key(key_id, account_id=account_id))
         return visit.done("/keys", "key-revoked")
 
@@ -78,7 +78,7 @@ class KeyPages:
         return visit.page(template, key=await self._line(visit), **values)
 
     async def _line(self, visit: Visit) -> KeyLine:
-        key_id, now_ms = visit.request.path_params["key_id"], self._office.clock()
+        key_id, now_ms = visit.part("key_id"), self._office.clock()
         return await self._office.look(lambda connection: key_line(connection, visit.someone.id, key_id, now_ms))
 
     async def _models(self, visit: Visit) -> tuple[Model, ...]:

@@ -51,7 +51,7 @@ class ModelPages:
     async def show(self, visit: Visit) -> Response:
         """Show one model, and how it is called."""
         models = offered_models(await self._account(visit), self._office.catalogue)
-        model = next((model for model in models if model.id == visit.request.path_params["model_id"]), None)
+        model = next((model for model in models if model.id == visit.part("model_id")), None)
         if model is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return visit.page(

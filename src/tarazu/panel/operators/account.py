@@ -49,7 +49,7 @@ class AccountPages:
 
     async def change(self, visit: Visit) -> Response:
         """Change plan or status: what the form has changed, and not what somebody else has changed meanwhile."""
-        account_id, form = _account_id(visit), visit.form
+        account_id, form = visit.part("account_id"), visit.form
         plan, status = form.text("plan"), read_status(form.text("status"))
         await act(
             self._office,
@@ -64,25 +64,25 @@ class AccountPages:
 
     async def invite(self, visit: Visit) -> Response:
         """Make an invitation, whose link is shown once."""
-        account_id = _account_id(visit)
+        account_id = visit.part("account_id")
         invitation = await act(self._office, visit, lambda books: books.invite_holder(account_id))
         link, until = invitation.link(self._base_url), str(invitation.expires_at_ms)
         return visit.show_once(f"/accounts/{account_id}/invitation", link=link, until=until)
 
     async def invitation(self, visit: Visit) -> Response:
         """Show a new invitation's link, until the page is left."""
-        account = await act(self._office, visit, lambda books: books.account(_account_id(visit)))
+        account = await act(self._office, visit, lambda books: books.account(visit.part("account_id")))
         link, until = visit.shown("link"), int(visit.shown("until") or 0)
         return visit.page("operators/invitation_shown.html", account=account, link=link, expires_at_ms=until)
 
     async def leave(self, visit: Visit) -> Response:
         """Forget the link."""
-        account = await act(self._office, visit, lambda books: books.account(_account_id(visit)))
+        account = await act(self._office, visit, lambda books: books.account(visit.part("account_id")))
         return visit.leave(f"/accounts/{account.id}")
 
     async def sign_out(self, visit: Visit) -> Response:
         """End all sessions of the holder."""
-        account_id = _account_id(visit)
+        account_id = visit.part("account_id")
 
         def sign_out(books: Provisioning) -> int:
             return books.sign_out_holder(account_id)
@@ -91,7 +91,7 @@ class AccountPages:
         return visit.done(f"/accounts/{account_id}", "holder-signed-out")
 
     async def _glance(self, visit: Visit) -> AccountGlance:
-        account_id, catalogue = _account_id(visit), self._office.catalogue
+        account_id, catalogue = visit.part("account_id"), self._office.catalogue
         now_ms = self._office.clock()
 
         def look(connection: Connection) -> AccountGlance:
@@ -104,8 +104,3 @@ class AccountPages:
             )
 
         return await self._office.look(look)
-
-
-def _account_id(visit: Visit) -> str:
-    account_id: str = visit.request.path_params["account_id"]
-    return account_id

@@ -22,7 +22,7 @@ class AccountCreditsPages:
 
     async def show(self, visit: Visit) -> Response:
         """Show balance, forms and changes, the newest first."""
-        account_id, before = visit.request.path_params["account_id"], visit.query("before") or None
+        account_id, before = visit.part("account_id"), visit.query("before") or None
         found = await act(
             self._office,
             visit,
@@ -32,7 +32,7 @@ class AccountCreditsPages:
 
     async def add(self, visit: Visit) -> Response:
         """Add credits that were paid for, once for each reference."""
-        account_id, form = visit.request.path_params["account_id"], visit.form
+        account_id, form = visit.part("account_id"), visit.form
 
         def add(books: Provisioning, credits_: int) -> tuple[Any, bool]:
             note = form.text("why").strip() or None
@@ -43,7 +43,7 @@ class AccountCreditsPages:
 
     async def correct(self, visit: Visit) -> Response:
         """Correct the balance, up or down; once, where there is a reference."""
-        account_id, form = visit.request.path_params["account_id"], visit.form
+        account_id, form = visit.part("account_id"), visit.form
 
         def correct(books: Provisioning, credits_: int) -> tuple[Any, bool]:
             reference = form.text("reference").strip() or None

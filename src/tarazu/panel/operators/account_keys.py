@@ -33,7 +33,7 @@ class AccountKeysPages:
 
     async def list(self, visit: Visit) -> Response:
         """List the keys, the newest first."""
-        account_id, after, now_ms = _account_id(visit), visit.query("after") or None, self._office.clock()
+        account_id, after, now_ms = visit.part("account_id"), visit.query("after") or None, self._office.clock()
 
         def look(connection: Connection) -> tuple[Account, KeyList]:
             found = key_list(connection, account_id, now_ms, limit=PAGE_LENGTH, after=after)
@@ -61,7 +61,7 @@ class AccountKeysPages:
 
     async def replace(self, visit: Visit) -> Response:
         """Create a key in the place of another, which ends now or after a while; it is shown once."""
-        account_id, key_id, grace_s = _account_id(visit), _key_id(visit), read_grace(visit.form)
+        account_id, key_id, grace_s = visit.part("account_id"), visit.part("key_id"), read_grace(visit.form)
 
         def replace(books: Provisioning) -> IssuedKey:
             return books.replace_key(key_id, grace_s=grace_s, account_id=account_id)
@@ -76,11 +76,11 @@ class AccountKeysPages:
     async def leave(self, visit: Visit) -> Response:
         """Forget the new key."""
         await self._glance(visit)
-        return visit.leave(f"/accounts/{_account_id(visit)}/keys")
+        return visit.leave(f"/accounts/{visit.part('account_id')}/keys")
 
     async def revoke(self, visit: Visit) -> Response:
         """End a key now."""
-        account_id, key_id = _account_id(visit), _key_id(visit)
+        account_id, key_id = visit.part("account_id"), visit.part("key_id")
         await act(self._office, visit, lambda books: books.revoke_key(key_id, account_id=account_id))
         return visit.done(f"/accounts/{account_id}/keys", "key-revoked")
 
@@ -89,7 +89,7 @@ class AccountKeysPages:
         return visit.page(template, account=found.account, key=found.key, graces_s=GRACES_S)
 
     async def _glance(self, visit: Visit) -> KeyGlance:
-        account_id, key_id, now_ms = _account_id(visit), _key_id(visit), self._office.clock()
+        account_id, key_id, now_ms = visit.part("account_id"), visit.part("key_id"), self._office.clock()
 
         def look(connection: Connection) -> KeyGlance:
             account = existing_account(connection, account_id)
@@ -98,14 +98,9 @@ class AccountKeysPages:
         return await self._office.look(look)
 
     async def _account(self, visit: Visit) -> Account:
-        return await act(self._office, visit, lambda books: books.account(_account_id(visit)))
-
-
-def _account_id(visit: Visit) -> str:
-    account_id: str = visit.request.path_params["account_id"]
-    return account_id
+        return await act(self._office, visit, lambda books: books.account(visit.part("account_id")))
 
 
 def _key_id(visit: Visit) -> str:
-    key_id: str = visit.request.path_params["key_id"]
+    key_id: str = visit.part("key_id")
     return key_id

@@ -22,7 +22,7 @@ class AccountRequestsPages:
 
     async def show(self, visit: Visit) -> Response:
         """Show a page of them, or the one that is asked for."""
-        account_id, before = visit.request.path_params["account_id"], visit.query("before") or None
+        account_id, before = visit.part("account_id"), visit.query("before") or None
         zone, now_ms, wanted = visit.formats.zone, self._office.clock(), visit.query("id").strip()
 
         def look(connection: Connection) -> tuple[Account, History]:
