@@ -14,17 +14,16 @@ from starlette.responses import Response
 from tarazu.api.routing import ExactRoute
 from tarazu.domain.people import PersonKind
 from tarazu.domain.secrets import digest_of
-from tarazu.panel.confirming import CONFIRM_CODE, CONFIRM_PASSWORD, UnconfirmedError
 from tarazu.panel.cookies import cookie_of
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import FORM_BYTES_MAX, NUL, FormReader
 from tarazu.panel.headers import ORIGIN
 from tarazu.panel.hosts import KnownHosts
-from tarazu.panel.kept import KEPT, Kept, Kind, to_keep
+from tarazu.panel.kept import KEPT, Kept, Kind, NotTakenError, to_keep
 from tarazu.panel.language import LANGUAGE_COOKIE, Language, choose, known
 from tarazu.panel.messages import later
 from tarazu.panel.notices import NOTICE
-from tarazu.panel.refusals import NotTakenError, Refused
+from tarazu.panel.refusals import Refused
 from tarazu.panel.sites import Site
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -50,6 +49,8 @@ SECOND_FACTOR_PATH = "/settings/second-factor"
 WITHOUT_SECOND_FACTOR = (SECOND_FACTOR_PATH, "/sign-out", "/language")
 """What a person may do who must set a second factor up first."""
 
+CONFIRM_PASSWORD = "confirm_password"  # noqa: S105 - the name of a field
+CONFIRM_CODE = "confirm_code"
 OF_ANOTHER_SESSION = Refused(
     status=HTTPStatus.FORBIDDEN,
     text=later("You have signed in anew since this page was opened. Look it over, and send it again."),
@@ -234,10 +235,8 @@ class Frame:
             return await page.post(visit)
         except NotThereError:
             raise
-        except UnconfirmedError as unconfirmed:
-            kind, refused = Kind.CONFIRM, unconfirmed.refused
         except NotTakenError as not_taken:
-            kind, refused = Kind.REFUSED, not_taken.refused
+            kind, refused = not_taken.kind, not_taken.refused
         except (ProvisioningError, SignInError, BooksUnavailableError) as error:
             kind, refused = Kind.REFUSED, Refused.of(error)
         return await self._lead_back(visit, page, kind, refused)
@@ -257,13 +256,13 @@ class Frame:
             if not signed_in.session.is_confirmed(self._office.clock()):
                 password = form.text(CONFIRM_PASSWORD)
                 if not password:
-                    raise UnconfirmedError(None)
+                    raise NotTakenError(None, kind=Kind.CONFIRM)
                 try:
                     await self._own_access.confirm(
                         signed_in, password=password, code=form.text(CONFIRM_CODE), browser=visit.browser
                     )
                 except SignInError as error:
-                    raise UnconfirmedError(Refused.of(error)) from None
+                    raise NotTakenError(Refused.of(error), kind=Kind.CONFIRM) from None
             return await handler(visit)
 
         return guarded

@@ -56,6 +56,15 @@ class Kept(Struct, frozen=True, kw_only=True):
     refused: Refused | None = None
 
 
+class NotTakenError(Exception):
+    """A form was not taken, for this reason; its page offers it again, or asks for the password before it is taken."""
+
+    def __init__(self, refused: Refused | None, *, kind: Kind = Kind.REFUSED) -> None:
+        super().__init__("a form was not taken")
+        self.refused = refused
+        self.kind = kind
+
+
 def seal(kept: Kept, path: str, secret: str) -> str | None:
     """Write it for the cookie of the page at `path`, for the session with this secret; None where it is too large."""
     packed = msgspec.msgpack.encode(kept)

@@ -98,14 +98,6 @@ class Refused(Struct, frozen=True, kw_only=True):
         return _sign_in_text(self, self.reason, formats)
 
 
-class NotTakenError(Exception):
-    """A form was not taken, for this reason; its page offers it again."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__("a form was not taken")
-        self.refused = refused
-
-
 def _is_small(value: object) -> TypeGuard[int]:
     """Tell whether it is a number that can be kept as one."""
     return isinstance(value, int) and abs(value) < 1 << 63

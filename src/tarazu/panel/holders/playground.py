@@ -21,8 +21,8 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import read_chat_request
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.kept import Kept, Kind
-from tarazu.panel.refusals import NotTakenError, Refused
+from tarazu.panel.kept import Kept, Kind, NotTakenError
+from tarazu.panel.refusals import Refused
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.completion import Completion, Completions
