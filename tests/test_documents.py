@@ -26,7 +26,7 @@ from tarazu.domain.bounds import Bounds
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.domain.sessions import CONFIRMED_MS
-from tarazu.panel import forms, kept
+from tarazu.panel import forms, kept, markdown
 from tarazu.service import (
     back_office,
     books,
@@ -291,6 +291,7 @@ FIGURES = {
         f"| {control.ASK_TIMEOUT_S:g} s; {control.ASK_BYTES_MAX // 1024} KiB | the connection is closed |",
         f"| {readiness.LOOK_TIMEOUT_S:g} s each, every {readiness.FRESH_S:g} s at most |",
         f"| {local.SILENT_PROBES} times {local.PROBE_TIMEOUT_S:g} s | it is killed and started again |",
+        f"| {markdown.MARKDOWN_CHARACTERS_MAX:,} characters together, the newest; {markdown.NESTING_MAX} levels |",
         f"| {forms.OPEN_FORM_BYTES_MAX // 1024} KiB; {forms.OPEN_BUFFERED_BYTES_MAX // MIB} MiB |",
         (
             f"| {forms.FORM_BYTES_MAX // 1024} KiB; {forms.LARGE_FORM_BYTES_MAX // MIB} MiB; "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -12,7 +13,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tarazu.api.contract.samples import chat_samples
 from tarazu.api.openapi import document
 from tests.support.contract import media, operations, validator
 from tests.support.curl import with_curl, with_own_curl
@@ -105,6 +109,28 @@ def test_the_tests_own_curl_does_the_same(base_url: str, tmp_path: Path, operati
     """Where there is no real one, it proves the same of a line."""
     source = _sources(base_url)[operation_id, "curl"]
     assert PRINTED[operation_id] in _printed(source, _command("curl"), with_own_curl(tmp_path))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "role": st.sampled_from(["system", "user", "assistant"]),
+                "content": st.text("aب'\"\\\n$`{}%!\u2028é ", min_size=1),
+            }
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_a_conversation_is_written_as_it_is(messages: list[dict[str, str]]) -> None:
+    """The Python sample is valid Python, and its arguments are the messages; so is the body of the curl line."""
+    curl, python, _ = (sample.source for sample in chat_samples("http://x", "m", messages))
+    call = python.partition("client.chat.completions.create(")[2].partition("\n)\nprint")[0]
+    asked = {"model": "m", "messages": messages}
+    assert eval(f"dict({call})") == asked  # noqa: S307 - our own source, of texts that the test has drawn
+    (body,) = shlex.split(curl.partition(" -d ")[2])
+    assert json.loads(body) == asked
 
 
 def _printed(source: str, command: list[str], environ: dict[str, str]) -> str:

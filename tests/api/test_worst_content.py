@@ -120,9 +120,30 @@ FIELDS = frozenset(
         "email",
         "grace",
         "key",
+        "language",
+        "limit",
+        "model",
+        "models",
+        "name",
+        "new",
+        "next",
+        "old",
+        "password",
+        "plan",
+        "plan_before",
+        "prompt",
+        "reference",
+        "retry_after_s",
+        "secret",
+        "session",
+        "status",
+        "status_before",
+        "stop",
+        "system",
+        "ticket",
+        "turn",
+        "why",
     }
-    | {"language", "limit", "model", "models", "name", "new", "next", "old", "password", "plan", "plan_before"}
-    | {"prompt", "reference", "retry_after_s", "secret", "session", "status", "status_before", "ticket", "turn", "why"}
 )
 JSON_VALUES = (
     b'"' + b"\\u0344" * 160_000 + b'"',

@@ -59,9 +59,9 @@ def test_a_model_answers_in_the_playground(
     with visiting(browser, base_url, locale=spoken.locale) as visitor:
         visitor.accept(link, PASSWORD)
         visitor.open("/panel/playground")
-        visitor.send("/panel/playground", prompt="Hello there", model="test/two")
+        visitor.say("Hello there", model="test/two")
         assert visitor.page.locator(".turn.assistant").count() == 1
-        visitor.send("/panel/playground", prompt="And again", model="test/one")
+        visitor.say("And again", model="test/one")
         visitor.assert_readable()
         assert visitor.page.locator(".turn.assistant").count() == 2
     assert service.provisioning.account(account.id).used == 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.domain.numbers import MINUS, SEPARATORS, read_number
+from tarazu.domain.numbers import MINUS, SEPARATORS, read_decimal, read_number
 
 ANY_SEPARATOR = st.sampled_from(SEPARATORS)
 NUMBERS = st.integers(0, 10**18)
@@ -86,3 +86,26 @@ def test_no_text_is_too_odd_to_be_read(text: str) -> None:
 def test_numbers_are_read_as_people_write_them(text: str, number: int | None) -> None:
     """In Latin, Persian and Arabic digits, with separators and a sign; anything else is no number."""
     assert read_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0.7", 0.7),
+        ("۰٫۷", 0.7),
+        ("۰/۷", 0.7),
+        ("0,7", 0.7),
+        (" -1 ", -1),
+        (MINUS + "1", -1),
+        ("2", 2),
+        ("", None),
+        ("1e1", None),
+        ("nan", None),
+        ("0.7.1", None),
+        (".", None),
+        ("9" * 60, None),
+    ],
+)
+def test_a_decimal_is_read_in_either_languages_digits_and_points(text: str, number: float | None) -> None:
+    """And nothing else is."""
+    assert read_decimal(text) == number

@@ -189,24 +189,6 @@ def test_a_form_of_an_earlier_session_is_offered_again(service: RunningService) 
     assert KEY.search(taken.text)
 
 
-def test_a_message_is_charged_once_however_often_it_is_sent(service: RunningService) -> None:
-    """By its own word, in the form: a reload of what a cookie cannot hold sends it again."""
-    person = holder(service)
-    key = service.provisioning.create_key(person.account_id, name="k").key
-    visitor = person.visitor
-    form = visitor.get("/panel/playground")
-    sent = {"key": key.id, "model": "test/two", "prompt": "How many?", "turn": form.field("turn")}
-    first = visitor.send("/panel/playground", conversation="[]", **sent)
-    again = visitor.send("/panel/playground", conversation="[]", **sent)
-    assert first.status == again.status == HTTPStatus.OK, first.text
-    assert first.field("conversation") == again.field("conversation")
-    assert service.provisioning.account(person.account_id).used == 2
-    assert first.field("turn") != sent["turn"]
-    other = visitor.send("/panel/playground", conversation="[]", **{**sent, "prompt": "And then?"})
-    assert "sent before, with another text" in other.text
-    assert service.provisioning.account(person.account_id).used == 2
-
-
 @sqlite_only
 def test_a_form_that_comes_while_the_books_are_away_is_offered_again(service: RunningService) -> None:
     """Nothing was done; sent once more, it is."""

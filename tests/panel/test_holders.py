@@ -1,15 +1,11 @@
 """The account holders' pages over HTTP, by forms alone: what they show, what they change, and to whom."""
 
-import json
 import re
 
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
-from tarazu.service.identifiers import request_id_of
-from tests.support.at_once import wait_until
-from tests.support.backend import ScriptedBackend, answers
-from tests.support.service import BACKEND_KEY, CHAT, Customer, RunningService
+from tests.support.service import CHAT, Customer, RunningService
 from tests.support.visitor import PASSWORD, Holder, Visitor, holder
 
 KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
@@ -186,70 +182,6 @@ def test_a_model_has_its_price_and_its_snippets(service: RunningService, someone
     assert page.text.count('"odd/a:b.c-1/x"') == 3
     for label in ("curl", "Python", "JavaScript"):
         assert label in page.text
-
-
-def test_a_conversation_is_served_and_paid_like_any_request(
-    service: RunningService, someone: Holder, backend: ScriptedBackend
-) -> None:
-    """Turn by turn, with the credits of each reply; the second carries the first, and the history has both."""
-    secret = new_key(someone)
-    talk = {"key": key_id(secret), "model": "test/two"}
-    visitor = someone.visitor
-    used = service.provisioning.account(someone.account_id).used
-    first = visitor.send("/panel/playground", **talk, prompt="How many?", conversation="[]")
-    assert first.status == 200
-    assert "test/two Hello there. 2 credits" in first.text
-    second = visitor.send("/panel/playground", **talk, prompt="And then?", conversation=first.field("conversation"))
-    sent = [message["content"] for message in backend.received[-1].body["messages"]]
-    assert sent == ["How many?", "Hello there.", "And then?"]
-    assert service.provisioning.account(someone.account_id).used == used + 4
-    turns = json.loads(second.field("conversation"))
-    assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
-    found = visitor.get(f"/panel/history?id={turns[-1]['request_id']}").text
-    assert "test/two" in found
-    assert "answered" in found
-    assert "How many?" not in visitor.get("/panel/history").text
-    by_answer = request_id_of(turns[-1]["request_id"])
-    assert visitor.get(f"/panel/history?id={by_answer}").text == found
-
-
-@pytest.mark.parametrize(
-    ("fields", "status", "said"),
-    [
-        ({"prompt": " \n"}, 422, "Write a message first"),
-        ({"model": "no/such"}, 404, "may not use this model"),
-        ({"prompt": "x" * 24_001}, 413, "longer than 24,000"),
-        ({"model": "test/dear"}, 402, "does not pay for this model"),
-        ({"conversation": "no json"}, 400, "could not be read"),
-        ({"conversation": '[{"role": "system", "content": "x"}]'}, 400, "could not be read"),
-        ({"conversation": '{"role": "user"}'}, 400, "could not be read"),
-    ],
-)
-def test_a_turn_that_cannot_be_is_refused_in_words(
-    someone: Holder, fields: dict[str, str], status: int, said: str
-) -> None:
-    """Nothing is charged for it, and what was written stays."""
-    talk = {"key": key_id(new_key(someone)), "model": "test/one", "prompt": "Hello", **fields}
-    refused = someone.visitor.send("/panel/playground", **talk)
-    assert refused.status == status
-    assert said in refused.text
-
-
-def test_a_model_that_fails_costs_nothing_and_says_so(
-    service: RunningService, someone: Holder, backend: ScriptedBackend
-) -> None:
-    """The history shows the request that was not charged; no word of the backend reaches the page."""
-    backend.behaviour = answers(b"<html>no</html>")
-    used = service.provisioning.account(someone.account_id).used
-    talk = {"key": key_id(new_key(someone)), "model": "test/one", "prompt": "kept as it was"}
-    refused = someone.visitor.send("/panel/playground", **talk)
-    assert refused.status == 502
-    assert "Nothing was charged" in refused.text
-    assert "kept as it was" in refused.text
-    wait_until(lambda: service.provisioning.account(someone.account_id).used == used)  # nobody waits for a release
-    history = someone.visitor.get("/panel/history")
-    assert "failed, not charged" in history.text
-    assert BACKEND_KEY not in history.answer.body.decode()
 
 
 def test_a_history_has_pages_and_months(service: RunningService) -> None:

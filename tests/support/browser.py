@@ -67,6 +67,18 @@ class Visitor(Struct, frozen=True):
         with self.page.expect_navigation():
             form.locator("button").last.click()
 
+    def say(self, prompt: str, **fields: str) -> None:
+        """Send a message in the playground, and wait for what comes of it."""
+        turns = self.page.locator(".turn").count()
+        for name, value in {**fields, "prompt": prompt}.items():
+            self._fill(self.page.locator(f'#ask [name="{name}"]'), value)
+        self.page.locator("#ask button.primary").click()
+        self.page.wait_for_function(
+            "turns => !document.querySelector('#ask') || (!document.querySelector('.pending') && "
+            "(document.querySelectorAll('.turn').length > turns || document.querySelector('#problem [role=alert]')))",
+            arg=turns,
+        )
+
     def path(self) -> str:
         """Tell the path of the page that is open."""
         return self.page.url.removeprefix(self.base_url).partition("?")[0]

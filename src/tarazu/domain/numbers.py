@@ -1,4 +1,4 @@
-"""Read whole numbers as people write them. Pure."""
+"""Read numbers as people write them. Pure."""
 
 import re
 
@@ -15,6 +15,15 @@ _NO_SEPARATORS = str.maketrans("", "", SEPARATORS)
 _WHOLE = re.compile(
     rf"[+-]?(?:[0-9]+|[1-9][0-9]{{0,2}}(?P<separator>[{SEPARATORS}])[0-9]{{3}}(?:(?P=separator)[0-9]{{3}})*)"
 )
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,12}(?:[.,/٫][0-9]{1,12})?")
+_POINT = str.maketrans(",/٫", "...")
+"""A comma is a decimal point here, as in most of Europe, and so is a stroke, as on Persian keyboards."""
+
+
+def read_decimal(text: str) -> float | None:
+    """Read a number with decimals and without separators, in Latin, Persian or Arabic digits; None: it is none."""
+    plain = text[: CHARACTERS_MAX + 1].translate(_LATIN).strip()
+    return float(plain.translate(_POINT)) if _DECIMAL.fullmatch(plain) else None
 
 
 def read_number(text: str) -> int | None:

@@ -24,6 +24,8 @@ STOP_CHARACTERS_MAX = 256
 SEED_MAX = 2**63 - 1
 TOKENS_MAX = 2**31 - 1
 """More than any model writes; a larger `max_tokens` means the same."""
+RANGES = {"temperature": (0, 2), "top_p": (0, 1), "presence_penalty": (-2, 2), "frequency_penalty": (-2, 2)}
+"""The settings that are numbers, each with its least and its most."""
 CHARACTERS_PER_TOKEN = 4
 WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -235,17 +237,18 @@ def _settings(members: dict[str, Raw]) -> Settings:
     max_tokens = _tokens(members, "max_tokens")
     max_completion_tokens = _tokens(members, "max_completion_tokens")
     return Settings(
-        temperature=_number(members, "temperature", 0, 2),
-        top_p=_number(members, "top_p", 0, 1),
+        temperature=_number(members, "temperature"),
+        top_p=_number(members, "top_p"),
         max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
         stop=_stop(members),
         seed=_seed(members),
-        presence_penalty=_number(members, "presence_penalty", -2, 2),
-        frequency_penalty=_number(members, "frequency_penalty", -2, 2),
+        presence_penalty=_number(members, "presence_penalty"),
+        frequency_penalty=_number(members, "frequency_penalty"),
     )
 
 
-def _number(members: dict[str, Raw], name: str, least: float, most: float) -> float | None:
+def _number(members: dict[str, Raw], name: str) -> float | None:
+    least, most = RANGES[name]
     fault = f"{name} must be a number from {least} to {most}."
     value = _read(_number_of, members.get(name), fault)
     if value is None or least <= value <= most:

@@ -36,7 +36,7 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
     overview = OverviewPages(office)
     keys = KeyPages(office, base_url)
     models = ModelPages(office, service.pools, base_url)
-    playground = PlaygroundPages(office, service.completions)
+    playground = PlaygroundPages(office, service.completions, base_url)
     routes = [
         frame.route("/", get=overview.show),
         frame.route("/usage.csv", get=overview.csv),
@@ -49,6 +49,7 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
         frame.route("/models", get=models.list),
         frame.route("/models/{model_id:path}", get=models.show),
         frame.route("/playground", get=playground.show, post=playground.complete, form_bytes_max=LARGE_FORM_BYTES_MAX),
+        frame.route("/playground/take-up", post=playground.take_up, form_bytes_max=LARGE_FORM_BYTES_MAX),
         frame.route("/history", get=HistoryPages(office).show),
         frame.route("/credits", get=CreditPages(office).show),
     ]

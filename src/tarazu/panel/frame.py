@@ -221,8 +221,8 @@ class Frame:
                 raise
             return response
         request.scope[VISIT] = visit
-        form = await self._forms.read(request, page.form_bytes_max, is_open=visit.person is None)
-        visit = replace(visit, form=form)
+        visit = await self._with_form(visit, page)
+        form = visit.form
         if visit.person is None and not page.is_open:
             return self._to_sign_in(visit, page)
         if self._lacks_second_factor(visit):
@@ -240,6 +240,16 @@ class Frame:
         except (ProvisioningError, SignInError, BooksUnavailableError) as error:
             kind, refused = Kind.REFUSED, Refused.of(error)
         return await self._lead_back(visit, page, kind, refused)
+
+    async def _with_form(self, visit: Visit, page: Page) -> Visit:
+        """Read the form. Where the session has ended, one that is too large is left unread: its page may keep it."""
+        try:
+            form = await self._forms.read(visit.request, page.form_bytes_max, is_open=visit.person is None)
+        except HTTPException as refused:
+            if refused.status_code != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or not visit.had_session or page.is_open:
+                raise
+            return visit
+        return replace(visit, form=form)
 
     async def _lead_back(self, visit: Visit, page: Page, kind: Kind, refused: Refused | None) -> Response:
         """Lead to the page of the form. Where that is too large to be kept, the page is there and then its answer."""

@@ -13,6 +13,7 @@ from starlette.responses import Response
 TYPES = {
     "panel.css": "text/css; charset=utf-8",
     "panel.js": "text/javascript; charset=utf-8",
+    "playground.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 FOR_EVER = "public, max-age=31536000, immutable"

@@ -1,11 +1,16 @@
 """How callers write each request: with curl, and with the official OpenAI clients for Python and JavaScript."""
 
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 from tarazu.api.contract.structure import CodeSample
 from tarazu.service.configuration import ServerSettings
 
 DEFAULT_ORIGIN = ServerSettings().base_url
 """Where the service listens when nothing else is configured; stands in samples when only the path is known."""
 MODEL = "tarazu/smollm2"
+QUESTION = "What is the capital of France?"
 
 _SHELL_HEADER = '-H "Authorization: Bearer $TARAZU_API_KEY"'
 
@@ -15,24 +20,31 @@ def absolute(base_url: str) -> str:
     return DEFAULT_ORIGIN + base_url if base_url.startswith("/") else base_url
 
 
-def chat_samples(base_url: str, model: str = MODEL) -> tuple[CodeSample, ...]:
-    """Send a question and print the reply."""
-    question = "What is the capital of France?"
+def chat_samples(
+    base_url: str,
+    model: str = MODEL,
+    messages: Sequence[Mapping[str, str]] = (),
+    settings: Mapping[str, object] = MappingProxyType({}),
+) -> tuple[CodeSample, ...]:
+    """Send a question, or a conversation with its settings, and print the reply."""
+    said = messages or [{"role": "user", "content": QUESTION}]
+    python = _members(model, _array(said, '{{"role": {}, "content": {}}}', 4, 8), settings, "    {}={},")
+    script = _members(model, _array(said, "{{ role: {}, content: {} }}", 2, 4), settings, "  {}: {},")
+    body = _members(model, _array(said, '{{"role": {}, "content": {}}}', 4, 6), settings, '    "{}": {},').rstrip(",")
+    quoted = body.replace("'", "'\\''")
     return (
         _curl(f"""\
 curl {base_url}/chat/completions \\
   {_SHELL_HEADER} \\
   -H "Content-Type: application/json" \\
   -d '{{
-    "model": "{model}",
-    "messages": [{{"role": "user", "content": "{question}"}}]
+{quoted}
   }}'"""),
         _python(
             base_url,
             f"""\
 completion = client.chat.completions.create(
-    model="{model}",
-    messages=[{{"role": "user", "content": "{question}"}}],
+{python}
 )
 print(completion.choices[0].message.content)""",
         ),
@@ -40,12 +52,30 @@ print(completion.choices[0].message.content)""",
             base_url,
             f"""\
 const completion = await client.chat.completions.create({{
-  model: "{model}",
-  messages: [{{ role: "user", content: "{question}" }}],
+{script}
 }});
 console.log(completion.choices[0].message.content);""",
         ),
     )
+
+
+def _members(model: str, messages: str, settings: Mapping[str, object], line: str) -> str:
+    written = {"model": _json(model), "messages": messages, **{name: _json(value) for name, value in settings.items()}}
+    return "\n".join(line.format(name, value) for name, value in written.items())
+
+
+def _array(messages: Sequence[Mapping[str, str]], form: str, indent: int, deeper: int) -> str:
+    """Write messages as an array: a single one in its line, several in a line each."""
+    items = [form.format(_json(message["role"]), _json(message["content"])) for message in messages]
+    if len(items) == 1:
+        return f"[{items[0]}]"
+    lines = ",\n".join(" " * deeper + item for item in items)
+    return f"[\n{lines}\n{' ' * indent}]"
+
+
+def _json(value: object) -> str:
+    """Write a value in JSON, which Python and JavaScript read alike."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def list_samples(base_url: str) -> tuple[CodeSample, ...]:

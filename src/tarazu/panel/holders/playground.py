@@ -4,89 +4,107 @@ The conversation travels in the form. Each message carries an idempotency key, s
 reload or a second click, is answered again and not charged again.
 """
 
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from secrets import token_hex
-from typing import Literal
 
-import msgspec
+from markupsafe import Markup
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from tarazu.api.contract.samples import chat_samples
+from tarazu.api.contract.structure import CodeSample
 from tarazu.api.presence import unless_gone
 from tarazu.domain.accounts import Account, Key
+from tarazu.domain.catalogue import Model
 from tarazu.domain.errors import Refusal
 from tarazu.domain.idempotency import idempotency_of
 from tarazu.domain.keys import PresentedKey
-from tarazu.domain.prompt import read_chat_request
+from tarazu.domain.prompt import RANGES, read_chat_request
 from tarazu.panel.acting import act
+from tarazu.panel.forms import Form
+from tarazu.panel.holders.conversation import (
+    CARRIED,
+    NUMBERS,
+    WHOLE_NUMBERS,
+    Turn,
+    conversation_of,
+    turns_of,
+    written,
+)
 from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.kept import Kept, Kind, NotTakenError
+from tarazu.panel.markdown import MARKDOWN_CHARACTERS_MAX, markdown
+from tarazu.panel.messages import later, translations
 from tarazu.panel.refusals import Refused
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.completion import Completion, Completions
+from tarazu.service.completion import Completions
+from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.provisioning import Provisioning
+from tarazu.service.provisioning_errors import ProvisioningError
 
-TURNS_MAX = 500
+PATH = "/playground"
 TURN_BYTES = 16
+_CODE = later("Code")
+_TABLE = later("Table")
 KEYS_MAX = 50
 """The newest keys, to choose from."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """One message of the conversation; a model's has its name, the request's id, what it cost, and its tokens."""
-
-    role: Literal["user", "assistant"]
-    content: str
-    model: str = ""
-    request_id: str = ""
-    credits: int = 0
-    tokens: int = 0
-
-
-class Choices(Struct, frozen=True, kw_only=True):
-    """What the account can converse by."""
+class Shown(Struct, frozen=True, kw_only=True):
+    """What the account can converse by, and the replies so far as they are shown; None: as they are written."""
 
     keys: tuple[Key, ...]
-    models: tuple[str, ...]
+    models: tuple[Model, ...]
+    replies: tuple[Markup | None, ...] = ()
 
 
 class PlaygroundPages:
-    """The page, and its form."""
+    """The page, and its forms. `base_url` is where callers reach the service."""
 
-    def __init__(self, office: BackOffice, completions: Completions) -> None:
+    def __init__(self, office: BackOffice, completions: Completions, base_url: str) -> None:
         self._office = office
         self._completions = completions
+        self._api_url = base_url + API_PATH
 
     async def show(self, visit: Visit) -> Response:
         """Show the conversation so far, with a form for its next message."""
-        form, choices = visit.form, await self._choices(visit)
-        turns = _turns(form.text("conversation"))
-        model = form.text("model") or visit.query("model") or (choices.models[0] if choices.models else "")
+        turns = turns_of(visit.form)
+        shown = await self._shown(visit, turns)
+        fields = {name: visit.form.text(name) for name in CARRIED}
+        fields["model"] = fields["model"] or visit.query("model") or (shown.models[0].id if shown.models else "")
         return visit.page(
             "playground.html",
-            choices=choices,
+            shown=shown,
             turns=turns,
-            conversation=msgspec.json.encode(turns).decode(),
-            model=model,
-            key_id=form.text("key"),
-            prompt=visit.written("prompt"),
+            conversation=written(turns),
+            fields=fields,
+            ranges=RANGES,
+            numbers=NUMBERS,
+            whole_numbers=WHOLE_NUMBERS,
+            prompt=visit.form.text("prompt"),
             turn=token_hex(TURN_BYTES),
+            samples=self._samples(Form((*fields.items(), *visit.form.fields))),
         )
+
+    async def take_up(self, visit: Visit) -> Response:
+        """Show a conversation that a browser has kept, and what is written beside it; nothing is asked."""
+        turns_of(visit.form)
+        names = ("conversation", "prompt", *CARRIED)
+        fields = tuple((name, value) for name in names if (value := visit.form.text(name)))
+        return await visit.lead_or_show(PATH, Kept(kind=Kind.SHOWN, fields=fields), self.show)
 
     async def complete(self, visit: Visit) -> Response:
         """Ask the model for its next turn, unless the browser leaves meanwhile."""
-        choices = await self._choices(visit)
-        form = visit.form
-        key = next((key for key in choices.keys if key.id == form.text("key")), None)
+        shown, form = await self._shown(visit, ()), visit.form
+        key = next((key for key in shown.keys if key.id == form.text("key")), None)
         if key is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
-        turns, prompt, model = _turns(form.text("conversation")), form.text("prompt"), form.text("model")
-        asked = (*turns, Turn(role="user", content=prompt))
-        # Without its last message the conversation would be asked, and paid for, once more.
-        body = _body(model, asked if prompt.strip() else ())
-        turn = form.text("turn")
+        conversation = conversation_of(form)
+        body, turn = conversation.body(), form.text("turn")
         idempotency = idempotency_of(f"playground {turn}", body) if turn.isalnum() and turn.isascii() else None
         work = self._completions.complete(PresentedKey(key.id, key.digest), read_chat_request(body), idempotency)
         answer = await unless_gone(visit.request.receive, work, self._completions.pulse)
@@ -94,49 +112,35 @@ class PlaygroundPages:
             return Response(status_code=HTTPStatus.NO_CONTENT)  # nobody is there to read it
         if isinstance(answer.outcome, Refusal):
             raise NotTakenError(Refused.of_completion(answer.outcome))
-        conversation = msgspec.json.encode((*asked, _turn_of(answer.outcome))).decode()
-        fields = (("conversation", conversation), ("model", model), ("key", key.id))
-        return await visit.lead_or_show("/playground", Kept(kind=Kind.SHOWN, fields=fields), self.show)
+        carried = tuple((name, value) for name in CARRIED if (value := form.text(name)))
+        fields = (("conversation", conversation.answered(answer.outcome)), *carried)
+        return await visit.lead_or_show(PATH, Kept(kind=Kind.SHOWN, fields=fields), self.show)
 
-    async def _choices(self, visit: Visit) -> Choices:
-        def look(books: Provisioning) -> tuple[Account, list[Key]]:
-            return books.account(visit.someone.id), books.live_keys(visit.someone.id, limit=KEYS_MAX)
+    async def _shown(self, visit: Visit, turns: tuple[Turn, ...]) -> Shown:
+        """Look up what can be chosen, and render the replies, in turn with what else the back office is asked."""
+        words = translations(visit.formats.language)
+        render = partial(markdown, code=words.gettext(_CODE), table=words.gettext(_TABLE))
 
-        account, keys = await act(self._office, visit, look)
-        models = offered_models(account, self._office.catalogue)
-        return Choices(
-            keys=tuple(keys),
-            models=tuple(model.id for model in models),
-        )
+        def look(books: Provisioning) -> tuple[Account, list[Key], tuple[Markup | None, ...]]:
+            keys = books.live_keys(visit.someone.id, limit=KEYS_MAX)
+            return books.account(visit.someone.id), keys, _rendered(turns, render)
 
+        account, keys, replies = await act(self._office, visit, look)
+        return Shown(keys=tuple(keys), models=offered_models(account, self._office.catalogue), replies=replies)
 
-def _turns(conversation: str) -> tuple[Turn, ...]:
-    """Read the conversation so far out of the form.
-
-    Raises:
-        HTTPException: no page of ours has written it so.
-    """
-    try:
-        turns = msgspec.json.decode(conversation or "[]", type=tuple[Turn, ...])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise HTTPException(HTTPStatus.BAD_REQUEST) from None
-    if len(turns) > TURNS_MAX:
-        raise HTTPException(HTTPStatus.BAD_REQUEST)
-    return turns
+    def _samples(self, form: Form) -> tuple[CodeSample, ...]:
+        """Write the conversation as programs; none, while a setting is not one."""
+        try:
+            conversation = conversation_of(form)
+        except ProvisioningError:
+            return ()
+        return chat_samples(self._api_url, conversation.model, conversation.messages(), conversation.settings)
 
 
-def _body(model: str, turns: tuple[Turn, ...]) -> bytes:
-    """Ask as a program would, so that the same rules are in force."""
-    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
-    return msgspec.json.encode({"model": model, "messages": messages})
-
-
-def _turn_of(completion: Completion) -> Turn:
-    return Turn(
-        role="assistant",
-        content=completion.text,
-        model=completion.model_id,
-        request_id=completion.id,
-        credits=completion.credits,
-        tokens=completion.prompt_tokens + completion.completion_tokens,
-    )
+def _rendered(turns: tuple[Turn, ...], render: Callable[[str], Markup | None]) -> tuple[Markup | None, ...]:
+    """Render the replies, the newest first as far as they are not too long together."""
+    left, replies = MARKDOWN_CHARACTERS_MAX, []
+    for turn in reversed(turns):
+        left -= len(turn.content) if turn.role == "assistant" else 0
+        replies.append(render(turn.content) if turn.role == "assistant" and left >= 0 else None)
+    return tuple(reversed(replies))

@@ -6,17 +6,21 @@ const IDLE_MS = 10 * 60_000;
 const COPIED_MS = 2_000;
 
 function offerCopying() {
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    if (!navigator.clipboard) continue;
-    const label = button.querySelector("span");
-    const before = label.textContent;
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-      label.textContent = button.dataset.copied;
-      setTimeout(() => (label.textContent = before), COPIED_MS);
-    });
+  for (const button of document.querySelectorAll("button[data-copy][hidden]")) {
+    offerToCopy(button, () => document.getElementById(button.dataset.copy).textContent);
   }
+}
+
+function offerToCopy(button, text) {
+  if (!navigator.clipboard) return;
+  const label = button.querySelector("span");
+  const before = label.textContent;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text());
+    label.textContent = button.dataset.copied;
+    setTimeout(() => (label.textContent = before), COPIED_MS);
+  });
 }
 
 // Parts of the page that are marked are fetched anew, as long as somebody looks at it: a page that is left open must not
@@ -38,12 +42,17 @@ function keepFresh() {
   }, REFRESH_MS);
 }
 
+// Who signs out leaves nothing of a conversation in this tab.
+function forgetAtSignOut() {
+  addEventListener("submit", (event) => event.target.action.endsWith("/sign-out") && sessionStorage.clear());
+}
+
 // Whatever does something is sent once, however often its button is pressed; what takes its time says so.
 function sendOnce() {
   const sent = new Set();
   addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.method !== "post") return;
+    if (form.method !== "post" || event.defaultPrevented) return;
     if (sent.has(form)) return event.preventDefault();
     sent.add(form);
     const button = form.querySelector("button[data-wait]");
@@ -57,3 +66,4 @@ function sendOnce() {
 offerCopying();
 keepFresh();
 sendOnce();
+forgetAtSignOut();
