@@ -82,6 +82,7 @@ MARKS = "\u0344\u0327"
 """Marks that combine, in the wrong order: to put them into the right one takes the square of their number."""
 TEXTS = (MARKS, "1", " ", "a&a&", '"\\', "[", "%", "_", "../")
 PREFIXES: dict[str, tuple[bytes, ...]] = {
+    "accept-encoding": (b"", b"gzip;q=0."),
     "accept-language": (b"", b"fa;q=0."),
     "authorization": (b"", b"Bearer ", b"Bearer trz_", b"Bearer tra_"),
     "content-encoding": (b"",),

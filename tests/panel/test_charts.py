@@ -53,11 +53,19 @@ def test_a_drawing_from_the_right_is_the_mirror_of_one_from_the_left(values: lis
 
 
 @given(st.integers(0, 10**15))
-def test_the_axis_ends_at_a_round_number(highest: int) -> None:
-    """It is 1, 2 or 5 with zeros, holds the highest value, and leaves it at least two fifths of the height."""
+def test_the_axis_ends_at_a_round_number_close_above(highest: int) -> None:
+    """It has at most two digits before its noughts, and the highest value fills three quarters of it at least."""
     top = nice_top(highest)
-    assert str(top).rstrip("0") in {"1", "2", "5"}
-    assert max(1, highest) <= top <= max(1, 2.5 * highest)
+    assert len(str(top).rstrip("0")) <= 2
+    assert max(1, highest) <= top <= max(1, highest * 4 / 3)
+
+
+@pytest.mark.parametrize(
+    ("highest", "top"), [(0, 1), (1, 1), (7, 8), (28, 30), (228, 250), (1_001, 1_200), (96_000, 100_000)]
+)
+def test_the_axis_of_usual_figures(highest: int, top: int) -> None:
+    """As people would draw it."""
+    assert nice_top(highest) == top
 
 
 @given(st.integers(1, 400))
@@ -69,11 +77,18 @@ def test_labels_are_few_and_the_last_has_one(number: int) -> None:
 
 
 def test_a_drawing_has_a_name_and_each_bar_its_figure() -> None:
-    """Nothing of it is markup of others."""
+    """For readers of every kind: by name, and as letters. Nothing of it is markup of others."""
     drawing = drawn([3, 0])
-    assert (drawing.attrib["role"], drawing.attrib["aria-label"]) == ("img", "Credits <by> day")
-    assert [title.text for title in drawing.iter("title")] == ["0: 3", "1: 0"]
+    assert (drawing.attrib["role"], drawing.attrib["aria-label"]) == ("group", "Credits <by> day")
+    assert [place.attrib["aria-label"] for place in places(drawing)] == ["0: 3", "1: 0"]
+    assert [place.findtext("text") for place in places(drawing)] == ["0: 3", "1: 0"]
     assert "style" not in {name for element in drawing.iter() for name in element.attrib}
+
+
+@given(VALUES)
+def test_the_keyboard_stops_once_at_a_drawing(values: list[int]) -> None:
+    """However many bars it has: at the last one."""
+    assert [place.attrib["tabindex"] for place in places(drawn(values))] == ["-1"] * (len(values) - 1) + ["0"]
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_the_overview_shows_what_is_left(service: RunningService) -> None:
         assert said in page.text
     assert "Test One" in page.text
     assert page.html is not None
-    assert "30% of the quota is used" in page.html.values("aria-label")
+    assert "70% of the quota is left" in page.html.values("aria-label")
     lines = person.visitor.get("/panel/usage.csv?by=model").answer.body.decode().split("\r\n")
     assert lines[0] == "model,requests,credits,prompt_tokens,completion_tokens"
     assert lines[1].startswith("test/one,3,3,")

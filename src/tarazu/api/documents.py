@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.api.docs_page import CONTENT_SECURITY_POLICY
-from tarazu.api.envelope import safe_response
+from tarazu.api.zipped import zipped_response
 
 Made = Callable[[str], bytes]
 """Makes a document for the address at which callers reach the API."""
@@ -20,14 +20,15 @@ class DocumentEndpoints:
         self._contract = contract
         self._page = page
 
-    async def contract(self, _request: Request) -> Response:
+    async def contract(self, request: Request) -> Response:
         """Show the OpenAPI document."""
-        return safe_response(self._contract(self._api_url))
+        headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+        return zipped_response(request, self._contract(self._api_url), media_type="application/json", headers=headers)
 
-    async def page(self, _request: Request) -> Response:
+    async def page(self, request: Request) -> Response:
         """Show the page."""
         headers = {"content-security-policy": CONTENT_SECURITY_POLICY, "x-content-type-options": "nosniff"}
-        return Response(self._page(self._api_url), media_type="text/html", headers=headers)
+        return zipped_response(request, self._page(self._api_url), media_type="text/html", headers=headers)
 
 
 async def front(_request: Request) -> Response:

@@ -1,8 +1,8 @@
 """Draw figures as SVG: bars over time, and a meter. Pure: values in, markup out.
 
 All places and lengths are shares of the drawing, so it fits any width without distorting its letters. Colours and
-sizes of letters are the style sheet's. A drawing is one image to a screen reader, with a name that sums it up; the
-figures stand in a table beside it.
+sizes of letters are the style sheet's. A drawing has a name that sums it up, and each of its bars one that says all of
+it, which is also written above the drawing while the bar is pointed at, touched or reached by the keyboard.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,14 @@ BAR_SHARE = 0.72
 ROUNDING = 3
 """Pixels."""
 LABELS_MAX = 5
-STEPS = (1, 2, 5)
+STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+"""Tenths of a power of ten at which an axis may end."""
+EDGE_SHARE = 0.25
+"""In so much of the width at either side what is written above a bar begins or ends there, so as to stay inside."""
 
 
 class Bar(Struct, frozen=True):
-    """One value of a chart. `label` may stand under it; `title` says the whole of it to who points at it."""
+    """One value of a chart. `label` may stand under it; `title` says the whole of it."""
 
     value: int
     label: str
@@ -38,13 +41,13 @@ def bar_chart(bars: Sequence[Bar], *, name: str, write: Callable[[int], str], is
     parts += [_bar(bar, place, len(bars), top, is_rtl=is_rtl) for place, bar in enumerate(bars)]
     parts.append(_BASELINE)
     parts += [_label(bars[place], place, len(bars), is_rtl=is_rtl) for place in labelled(len(bars))]
-    return Markup('<svg class="chart" role="img" aria-label="{}" width="100%" height="100%">{}</svg>').format(
+    return Markup('<svg class="chart" role="group" aria-label="{}" width="100%" height="100%">{}</svg>').format(
         name, Markup("").join(parts)
     )
 
 
 def meter(value: int, limit: int, *, name: str, is_rtl: bool = False) -> Markup:
-    """Draw how much of a limit is reached; full when it is passed."""
+    """Draw which part of a whole it is; full when it is more."""
     share = 100.0 * min(1.0, max(0, value) / limit) if limit > 0 else 0.0
     start = 100.0 - share if is_rtl else 0.0
     return Markup(
@@ -55,12 +58,13 @@ def meter(value: int, limit: int, *, name: str, is_rtl: bool = False) -> Markup:
 
 
 def nice_top(highest: int) -> int:
-    """Find the least of 1, 2, 5, 10, 20, 50 and so on that is not below `highest`."""
+    """Find the least round number, one of STEPS with noughts, that is not below `highest`; at least 1."""
     power = 1
     while True:
         for step in STEPS:
-            if step * power >= highest:
-                return step * power
+            top, rest = divmod(step * power, STEPS[0])
+            if top >= highest and not rest:
+                return top
         power *= 10
 
 
@@ -100,19 +104,38 @@ def _bar(bar: Bar, place: int, number: int, top: int, *, is_rtl: bool) -> Markup
         if bar.value
         else Markup("")
     )
+    start = _start(place, number, is_rtl=is_rtl)
+    at, anchor = _title_place(start, room)
+    # One bar, the last, is in the order of the keyboard; from it the arrow keys lead to the others.
     return Markup(
-        '<g class="place"><title>{}</title><rect class="catch" x="{}%" width="{}%" height="{}%"/>'
-        '<svg x="{}%" width="{}%" height="{}%">{}</svg></g>'
+        '<g class="place" role="img" aria-label="{}" tabindex="{}">'
+        '<rect class="catch" x="{}%" width="{}%" height="{}%"/>'
+        '<svg x="{}%" width="{}%" height="{}%">{}</svg>'
+        '<text class="told {}" x="{}%" dy="-4" aria-hidden="true">{}</text></g>'
     ).format(
         bar.title,
-        _short(_start(place, number, is_rtl=is_rtl)),
+        0 if place == number - 1 else -1,
+        _short(start),
         _short(room),
         _short(BASE),
         _short(x),
         _short(width),
         _short(BASE),
         bar_markup,
+        anchor,
+        _short(at),
+        bar.title,
     )
+
+
+def _title_place(start: float, room: float) -> tuple[float, str]:
+    """Tell where what is written above a bar stands, and whether it begins, ends or has its middle there."""
+    share = (start + room / 2) / 100
+    if share < EDGE_SHARE:
+        return start, "from-left"
+    if share > 1 - EDGE_SHARE:
+        return start + room, "from-right"
+    return start + room / 2, "from-middle"
 
 
 def _label(bar: Bar, place: int, number: int, *, is_rtl: bool) -> Markup:

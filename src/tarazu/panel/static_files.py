@@ -10,6 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tarazu.api.zipped import zipped_response
+
 TYPES = {
     "panel.css": "text/css; charset=utf-8",
     "panel.js": "text/javascript; charset=utf-8",
@@ -42,9 +44,9 @@ async def serve_static(request: Request) -> Response:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     file = static_file(name)
     headers = {
-        "etag": f'"{file.version}"',
+        "etag": f'W/"{file.version}"',  # weak: it is that of the compressed file too
         "cache-control": FOR_EVER if request.query_params.get("v") == file.version else "no-cache",
     }
     if headers["etag"] in request.headers.get("if-none-match", ""):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(file.content, media_type=file.media_type, headers=headers)
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={**headers, "vary": "accept-encoding"})
+    return zipped_response(request, file.content, media_type=file.media_type, headers=headers)

@@ -1,4 +1,4 @@
-// Comfort only: every page works without it. It copies, and keeps the figures of an open page fresh.
+// Comfort only: every page works without it. It copies, leads through charts, and keeps the figures of an open page fresh.
 "use strict";
 
 const REFRESH_MS = 15_000;
@@ -47,6 +47,23 @@ function forgetAtSignOut() {
   addEventListener("submit", (event) => event.target.action.endsWith("/sign-out") && sessionStorage.clear());
 }
 
+// From the bar of a chart that the keyboard has reached, the arrow keys lead to the others.
+function walkBars() {
+  const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  addEventListener("keydown", (event) => {
+    const bar = document.activeElement?.closest(".chart .place");
+    if (!bar || !(event.key in steps)) return;
+    const bars = [...bar.parentNode.querySelectorAll(".place")];
+    const forward = document.documentElement.dir === "rtl" ? -1 : 1;
+    const step = event.key.startsWith("Arrow") ? steps[event.key] * forward : steps[event.key];
+    const next = bars[Math.min(bars.length - 1, Math.max(0, bars.indexOf(bar) + step))];
+    bar.setAttribute("tabindex", "-1");
+    next.setAttribute("tabindex", "0");
+    next.focus();
+    event.preventDefault();
+  });
+}
+
 // Whatever does something is sent once, however often its button is pressed; what takes its time says so.
 function sendOnce() {
   const sent = new Set();
@@ -65,5 +82,6 @@ function sendOnce() {
 
 offerCopying();
 keepFresh();
+walkBars();
 sendOnce();
 forgetAtSignOut();
