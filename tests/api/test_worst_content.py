@@ -106,7 +106,7 @@ OF_FRAMES = frozenset({"content-length", "transfer-encoding"})
 """What a body is waited for by."""
 PARAMETERS = frozenset(
     {"account", "account_id", "after", "before", "by", "id", "kept", "limit", "model", "month", "next", "search"}
-    | {"span", "v"}
+    | {"order", "capability", "page", "plan", "span", "status", "v"}
 )
 FIELDS = frozenset(
     {

@@ -184,6 +184,24 @@ def test_a_model_has_its_price_and_its_snippets(service: RunningService, someone
         assert label in page.text
 
 
+def test_models_are_searched_narrowed_and_ordered(someone: Holder) -> None:
+    """By what they are called, by what they can do, by their price; a word that is no choice narrows nothing."""
+
+    def listed(query: str) -> list[str]:
+        html = someone.visitor.get(f"/panel/models?{query}").html
+        assert html is not None
+        return [link.removeprefix("/panel/models/") for link in html.values("href", "a") if "/panel/models/" in link]
+
+    every = listed("")
+    assert len(every) > 3
+    assert listed("search=TEST%2FONE") == ["test/one"]
+    assert set(listed("order=cheapest")) == set(every)
+    assert listed("order=cheapest")[0] == "test/free"
+    assert listed("order=dearest")[0] == "test/dear"
+    assert listed("capability=chat") == listed("capability=none&order=none") == every
+    assert "No such model" in someone.visitor.get("/panel/models?search=nobody").text
+
+
 def test_a_history_has_pages_and_months(service: RunningService) -> None:
     """The newest first, each once, whatever the number."""
     person = holder(service)

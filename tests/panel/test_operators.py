@@ -221,14 +221,39 @@ def test_long_lists_of_accounts_have_pages(shop: Shop) -> None:
     """Each account stands on one of them."""
     for number in range(30):
         shop.service.provisioning.create_account(name=f"Paged {number}")
-    first = shop.visitor.get("/admin/accounts?search=Paged")
+    first = shop.visitor.get("/admin/accounts?search=Paged&order=name")
     assert first.html is not None
-    (older,) = [link for link in first.html.values("href", "a") if "after=" in link]
-    last = shop.visitor.get(older)
+    assert "30 accounts" in first.text
+    assert "1 to 25 of 30" in first.text
+    to_last = first.html.values("href", "a")
+    last = shop.visitor.get(next(link for link in to_last if "page=2" in link))
     assert last.html is not None
-    links = first.html.values("href", "a") + last.html.values("href", "a")
-    shown = [link for link in links if "/accounts/acc_" in link]
+    assert "26 to 30 of 30" in last.text
+    shown = [link for page in (first.html, last.html) for link in page.values("href", "a") if "/accounts/acc_" in link]
     assert len(shown) == len(set(shown)) == 30
+    beyond = shop.visitor.get("/admin/accounts?search=Paged&order=name&page=99")
+    assert "26 to 30 of 30" in beyond.text
+    first_again = shop.visitor.get("/admin/accounts?search=Paged&order=name&page=none&status=none")
+    assert "1 to 25 of 30" in first_again.text
+
+
+def test_accounts_are_narrowed_and_ordered(shop: Shop) -> None:
+    """By plan, also by that of none, by status, and as the operator likes."""
+    books = shop.service.provisioning
+    rich = books.create_account(name="Narrowed b", plan="basic")
+    poor = books.create_account(name="narrowed A", status=AccountStatus.BLOCKED)
+    books.add_credit(rich.id, 5_000, reference="narrowed")
+
+    def listed(query: str) -> list[str]:
+        html = shop.visitor.get(f"/admin/accounts?search=narrowed&{query}").html
+        assert html is not None
+        return [link.rpartition("/")[2] for link in html.values("href", "a") if "/accounts/acc_" in link]
+
+    assert listed("order=newest") == listed("order=name") == [poor.id, rich.id]
+    assert listed("order=oldest") == listed("order=balance") == [rich.id, poor.id]
+    assert listed("plan=basic") == listed("status=active") == [rich.id]
+    assert listed("plan=none") == listed("status=blocked") == [poor.id]
+    assert listed("plan=basic&status=blocked") == []
 
 
 def test_plan_and_status_are_changed(shop: Shop) -> None:
@@ -455,6 +480,20 @@ def test_the_catalogue_shows_prices_and_servers_but_no_key(shop: Shop) -> None:
         assert shown in page.text
     assert BACKEND_KEY not in page.answer.body.decode()
     assert "BACKEND_KEY" not in page.answer.body.decode()
+
+
+def test_the_catalogue_is_searched(shop: Shop) -> None:
+    """Models by what they are called, backends by where they are too."""
+
+    def listed(search: str) -> tuple[bool, bool]:
+        text = shop.visitor.get(f"/admin/catalogue?search={search}").text
+        return "test/one" in text, "test/two" in text
+
+    assert listed("") == (True, True)
+    assert listed("TEST/ONE") == (True, False)
+    assert listed("127.0.0.1") == (True, True)
+    assert listed("nobody") == (False, False)
+    assert "No backend is called so." in shop.visitor.get("/admin/catalogue?search=nobody").text
 
 
 def test_the_audit_says_that_the_books_balance_or_what_differs(shop: Shop) -> None:

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.calendar import period_of
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
+from tarazu.store.accounts import AccountOrder, Sought
 from tests.support.books import Books, empty_books, open_books
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, instant_ms, make_account, make_key, present
@@ -158,3 +161,52 @@ def test_keys_are_paged(books: Books, provisioning: Provisioning) -> None:
     second = provisioning.keys_page("acc_1", limit=2, after=first.keys[-1].id)
     assert [key.name for key in first.keys + second.keys] == ["key 3", "key 2", "key 1"]
     assert (first.more, second.more) == (True, False)
+
+
+LISTED = {
+    (Sought(), AccountOrder.NEWEST): ["acc_4", "acc_3", "acc_2", "acc_1"],
+    (Sought(), AccountOrder.OLDEST): ["acc_1", "acc_2", "acc_3", "acc_4"],
+    (Sought(), AccountOrder.NAME): ["acc_4", "acc_1", "acc_2", "acc_3"],
+    (Sought(text="EXAMPLE.com"), AccountOrder.NEWEST): ["acc_4", "acc_3", "acc_1"],
+    (Sought(text="acc_1", status=AccountStatus.BLOCKED), AccountOrder.NEWEST): ["acc_1"],
+    (Sought(text="a", status=AccountStatus.BLOCKED), AccountOrder.NEWEST): [],
+    (Sought(plan="no such"), AccountOrder.NEWEST): [],
+    (Sought(text="_" * 32_000), AccountOrder.NEWEST): [],
+}
+
+
+@pytest.mark.parametrize(("sought", "order"), LISTED)
+def test_accounts_are_listed_by_what_is_sought_in_an_order(
+    provisioning: Provisioning, sought: Sought, order: AccountOrder
+) -> None:
+    """With their number; a whole id means this account alone, whatever else is sought."""
+    listed = provisioning.account_list(sought, order)
+    assert [account.id for account in listed.accounts] == LISTED[sought, order]
+    assert listed.paging.count == len(listed.accounts)
+
+
+def test_accounts_are_ordered_by_what_they_have(books: Books, provisioning: Provisioning) -> None:
+    """By balance, and by what is used in this month: what was used in another is nothing."""
+    now = period_of(NOON_MS, books.catalogue.zone)
+    books.execute(f"UPDATE accounts SET period = '{now}', used = 0")  # noqa: S608 - ours
+    for id_, used, balance, period in (("acc_1", 5, 0, now), ("acc_2", 9, 7, "2001-01"), ("acc_3", 2, 8, now)):
+        books.execute(
+            f"UPDATE accounts SET used = {used}, balance = {balance}, period = '{period}' WHERE id = '{id_}'"  # noqa: S608
+        )
+    for order, ids in {
+        AccountOrder.USED: ["acc_1", "acc_3", "acc_4"],
+        AccountOrder.BALANCE: ["acc_3", "acc_2"],
+    }.items():
+        assert [account.id for account in provisioning.account_list(Sought(), order).accounts][: len(ids)] == ids
+    books.execute("UPDATE accounts SET used = 0, balance = 0")
+
+
+def test_every_account_stands_on_one_page_of_a_list(provisioning: Provisioning) -> None:
+    """In each order, also those that were opened in one moment or have one name."""
+    for _ in range(60):
+        provisioning.create_account(name="Same")
+    for order in AccountOrder:
+        pages = [provisioning.account_list(Sought(), order, page=number).accounts for number in (1, 2, 3)]
+        ids = [account.id for page in pages for account in page]
+        assert [len(page) for page in pages] == [25, 25, 14]
+        assert len(set(ids)) == 64

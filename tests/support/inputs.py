@@ -38,7 +38,9 @@ def headers_read() -> set[str]:
 
 def parameters_read() -> set[str]:
     """List the parameters of queries, of pages and of the admin API."""
-    of_pages = _arguments({"query": 0}) | _arguments({"get": 0}, of="query_params")
+    of_pages = (
+        _arguments({"query": 0}) | _arguments({"number": 0}, of="visit") | _arguments({"get": 0}, of="query_params")
+    )
     return of_pages | {name for route in ROUTES for name in route.query.__struct_fields__}
 
 

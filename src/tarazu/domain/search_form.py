@@ -36,3 +36,9 @@ def search_form(text: str) -> str:
     if text.isascii():
         return text.lower()
     return normalize(NORMAL_FORM, text).translate(_PLAIN).lower().translate(_TABLE)
+
+
+def any_reads(sought: str, *texts: str | None) -> bool:
+    """Tell whether what is looked for stands in one of the texts, as they read."""
+    form = search_form(sought.strip())
+    return any(form in search_form(text) for text in texts if text is not None)

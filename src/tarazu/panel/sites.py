@@ -1,5 +1,7 @@
 """The two worlds of pages, which share their looks and nothing else."""
 
+from urllib.parse import urlencode
+
 from msgspec import Struct
 
 from tarazu.domain.people import PersonKind
@@ -18,9 +20,10 @@ class Site(Struct, frozen=True, kw_only=True):
         """The cookie that says that a person has signed in there before."""
         return f"{self.cookie}_device"
 
-    def url(self, path: str) -> str:
-        """Tell the address of one of its pages; `/` is its first."""
-        return self.path + path
+    def url(self, path: str, /, **query: str | int) -> str:
+        """Tell the address of one of its pages, with the parameters that are not empty; `/` is its first."""
+        given = {name: value for name, value in query.items() if value != ""}
+        return self.path + path + ("?" + urlencode(given) if given else "")
 
 
 HOLDERS = Site(kind=PersonKind.HOLDER, path=PANEL_PATH, cookie="tarazu_panel")

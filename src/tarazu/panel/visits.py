@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tarazu.domain.browsers import browser_words
 from tarazu.domain.keys import base62
+from tarazu.domain.numbers import read_number
 from tarazu.domain.people import Person
 from tarazu.panel.cookies import cookie_of
 from tarazu.panel.formats import Formats
@@ -105,6 +106,10 @@ class Visit(Struct, frozen=True, kw_only=True):
     def query(self, name: str) -> str:
         """Tell a parameter of the address; empty where there is none."""
         return self.request.query_params.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """Tell the whole number that a parameter of the address has, if it has one."""
+        return read_number(self.query(name))
 
     def written(self, name: str, otherwise: str = "", *, path: str = "") -> str:
         """Tell what was written into a field of a form that is offered again: of the one that goes to `path`, if given.

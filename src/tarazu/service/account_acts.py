@@ -15,11 +15,13 @@ from tarazu.service.checks import (
     checked_text,
 )
 from tarazu.service.creating import asked_under, created_before, record_creation
-from tarazu.service.finding import AccountPage, accounts_page, existing_account
+from tarazu.service.finding import AccountList, AccountPage, account_list, accounts_page, existing_account
 from tarazu.service.identifiers import new_account_id
 from tarazu.service.people import shut_out
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.store.accounts import (
+    AccountOrder,
+    Sought,
     has_accounts,
     insert_account,
     list_accounts,
@@ -94,6 +96,13 @@ class AccountActs(Acting):
         with self._reading() as connection:
             page = accounts_page(connection, search=search, limit=limit, after=after)
             return replace(page, accounts=tuple(self._on_this_page(connection, page.accounts)))
+
+    def account_list(self, sought: Sought, order: AccountOrder, *, page: int | None = None) -> AccountList:
+        """List the accounts that are looked for as they stand in this period, a page of them by its number."""
+        period = period_of(self._clock(), self._catalogue.zone)
+        with self._reading() as connection:
+            found = account_list(connection, sought, order, period=period, page=page)
+            return replace(found, accounts=tuple(self._on_this_page(connection, found.accounts)))
 
     def account(self, account_id: str) -> Account:
         """Show one account as it stands in this period.

@@ -1,15 +1,29 @@
 """Find the accounts and keys that an act or a page is about, or say that they are not there."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, Key
+from tarazu.domain.paging import Paging
 from tarazu.service.checks import NAME_LENGTH_MAX, checked_length
 from tarazu.service.identifiers import COMPLETION_PREFIX, REQUEST_PREFIX, completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
-from tarazu.store.accounts import find_account, newest_accounts, search_accounts
+from tarazu.store.accounts import (
+    AccountOrder,
+    Sought,
+    accounts_in_order,
+    count_accounts,
+    find_account,
+    find_exactly,
+    newest_accounts,
+    search_accounts,
+)
 from tarazu.store.keys import newest_keys
 from tarazu.store.request_history import RequestRow, find_any_request
+
+OF_REQUESTS = (REQUEST_PREFIX, COMPLETION_PREFIX)
+"""How the ids of requests, and of their answers, begin."""
 
 
 class AccountPage(Struct, frozen=True, kw_only=True):
@@ -17,6 +31,13 @@ class AccountPage(Struct, frozen=True, kw_only=True):
 
     accounts: tuple[Account, ...]
     more: bool
+
+
+class AccountList(Struct, frozen=True, kw_only=True):
+    """One page of the accounts that are looked for."""
+
+    accounts: tuple[Account, ...]
+    paging: Paging
 
 
 class KeyPage(Struct, frozen=True, kw_only=True):
@@ -52,9 +73,9 @@ def accounts_page(connection: Connection, *, search: str | None, limit: int, aft
     if len(text) > NAME_LENGTH_MAX:
         return AccountPage(accounts=(), more=False)  # nothing is called so
     try:
-        if text.startswith((REQUEST_PREFIX, COMPLETION_PREFIX)):
-            request = find_any_request(connection, completion_id_of(text))
-            found = [] if request is None else [existing_account(connection, request.account_id)]
+        if text.startswith(OF_REQUESTS):
+            meant = _meant(connection, text)
+            found = [] if meant is None else [meant]
         elif text:
             found = search_accounts(connection, text, limit=limit + 1, after=after)
         else:
@@ -62,6 +83,26 @@ def accounts_page(connection: Connection, *, search: str | None, limit: int, aft
     except LookupError:
         raise _no_account(after) from None
     return AccountPage(accounts=tuple(found[:limit]), more=len(found) > limit)
+
+
+def account_list(
+    connection: Connection, sought: Sought, order: AccountOrder, *, period: str, page: int | None
+) -> AccountList:
+    """Find a page of the accounts that are looked for.
+
+    A whole id or email means that account alone, and the id of a request or an answer the account whose it was,
+    whatever else is looked for. Each account is as it is in the books, on whatever page of the quota that is.
+    """
+    text = sought.text.strip()
+    if len(text) > NAME_LENGTH_MAX:
+        return AccountList(accounts=(), paging=Paging.of(0, page))  # nothing is called so
+    exact = _meant(connection, text)
+    if exact is not None:
+        return AccountList(accounts=(exact,), paging=Paging.of(1, page))
+    sought = replace(sought, text=text)
+    paging = Paging.of(count_accounts(connection, sought), page)
+    found = accounts_in_order(connection, sought, order, period=period, limit=paging.length, offset=paging.offset)
+    return AccountList(accounts=tuple(found), paging=paging)
 
 
 def existing_request(connection: Connection, request_id: str) -> RequestRow:
@@ -93,6 +134,14 @@ def keys_page(connection: Connection, account_id: str, *, limit: int, after: str
     except LookupError:
         raise no_key(after) from None
     return KeyPage(keys=tuple(found[:limit]), more=len(found) > limit)
+
+
+def _meant(connection: Connection, text: str) -> Account | None:
+    """Find the account that a text alone can mean: by its id or email, or by the id of one of its requests."""
+    if text.startswith(OF_REQUESTS):
+        request = find_any_request(connection, completion_id_of(text))
+        return None if request is None else existing_account(connection, request.account_id)
+    return find_exactly(connection, text) if text else None
 
 
 def no_key(key_id: str | None) -> NotThereError:

@@ -1,20 +1,43 @@
 """Accounts in the books: make, find, change."""
 
+from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select, tuple_, update
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.credits import BALANCE_MAX
 from tarazu.store.rows import account_of, account_row, select_accounts
 from tarazu.store.schema import accounts
-from tarazu.store.searching import any_contains
+from tarazu.store.searching import any_contains, as_read
 from tarazu.store.upsert import insert_into
 
 
 class BalanceError(Exception):
     """The balance has no room for the change: it would be below zero or above BALANCE_MAX."""
+
+
+class AccountOrder(StrEnum):
+    """In which order accounts are listed."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    NAME = "name"
+    USED = "used"
+    BALANCE = "balance"
+
+
+class Sought(Struct, frozen=True, kw_only=True):
+    """Which accounts are looked for: those that all of this is true of.
+
+    `text` is what a name or an email has in it, in the form of `domain/search_form.py`; `plan` is empty for none.
+    """
+
+    text: str = ""
+    plan: str | None = None
+    status: AccountStatus | None = None
 
 
 def insert_account(connection: Connection, account: Account) -> bool:
@@ -66,12 +89,41 @@ def search_accounts(connection: Connection, text: str, *, limit: int, after: str
     Raises:
         LookupError: there is no account `after`.
     """
-    exact = connection.execute(select_accounts().where(accounts.c.id == text)).first()
-    exact = exact or connection.execute(select_accounts().where(accounts.c.email == text.lower())).first()
+    exact = find_exactly(connection, text)
     if exact is not None:
-        return [] if after is not None else [account_of(exact)]
+        return [] if after is not None else [exact]
     has_it = any_contains(connection, text, accounts.c.name, accounts.c.email)
     return _newest(connection, select_accounts().where(has_it), limit, after)
+
+
+def find_exactly(connection: Connection, text: str) -> Account | None:
+    """Read the account with this id or this email."""
+    return find_account(connection, text) or find_account_by_email(connection, text.lower())
+
+
+def count_accounts(connection: Connection, sought: Sought) -> int:
+    """Count the accounts that are looked for."""
+    query = select(func.count()).select_from(accounts).where(*_conditions(connection, sought))
+    return int(connection.execute(query).scalar_one())
+
+
+def accounts_in_order(
+    connection: Connection, sought: Sought, order: AccountOrder, *, period: str, limit: int, offset: int
+) -> list[Account]:
+    """Read the accounts that are looked for, in an order, at most `limit` behind the first `offset`.
+
+    For the order by use, what was used in another period than `period` counts as nothing.
+    """
+    newest = (accounts.c.created_at_ms.desc(), accounts.c.id.desc())
+    by: dict[AccountOrder, tuple[ColumnElement[Any], ...]] = {
+        AccountOrder.NEWEST: newest,
+        AccountOrder.OLDEST: (accounts.c.created_at_ms, accounts.c.id),
+        AccountOrder.NAME: (as_read(connection, accounts.c.name), *newest),
+        AccountOrder.USED: (case((accounts.c.period == period, accounts.c.used), else_=0).desc(), *newest),
+        AccountOrder.BALANCE: (accounts.c.balance.desc(), *newest),
+    }
+    query = select_accounts().where(*_conditions(connection, sought)).order_by(*by[order]).limit(limit).offset(offset)
+    return [account_of(row) for row in connection.execute(query)]
 
 
 def has_accounts(connection: Connection) -> bool:
@@ -118,6 +170,17 @@ def add_to_balance(connection: Connection, account_id: str, credits_: int) -> No
     statement = update(accounts).where(accounts.c.id == account_id, has_room).values(balance=changed)
     if connection.execute(statement).rowcount != 1:
         raise BalanceError
+
+
+def _conditions(connection: Connection, sought: Sought) -> list[ColumnElement[bool]]:
+    conditions = []
+    if sought.text:
+        conditions.append(any_contains(connection, sought.text, accounts.c.name, accounts.c.email))
+    if sought.plan is not None:
+        conditions.append(accounts.c.plan == sought.plan if sought.plan else accounts.c.plan.is_(None))
+    if sought.status is not None:
+        conditions.append(accounts.c.status == sought.status.value)
+    return conditions
 
 
 def _newest(connection: Connection, query: Select[Any], limit: int, after: str | None) -> list[Account]:

@@ -14,12 +14,17 @@ ICU = "und-x-icu"
 
 def any_contains(connection: Connection, sought: str, *columns: ColumnElement[str | None]) -> ColumnElement[bool]:
     """Make the condition that one of the columns has the text in it."""
-    form = _on_sqlite if connection.dialect.name == "sqlite" else _on_postgresql(connection)
     # All in one text, with a line break between them, which no name has: the form of a row is made once.
     whole: ColumnElement[str] = literal("")
     for column in columns:
         whole = whole.concat(literal("\n")).concat(func.coalesce(column, ""))
-    return form(whole).contains(search_form(sought), autoescape=True)
+    return as_read(connection, whole).contains(search_form(sought), autoescape=True)
+
+
+def as_read(connection: Connection, column: ColumnElement[str]) -> Function[Any]:
+    """Bring a text of the books into the form, on the database."""
+    form = _on_sqlite if connection.dialect.name == "sqlite" else _on_postgresql(connection)
+    return form(column)
 
 
 def _on_sqlite(column: ColumnElement[str]) -> Function[Any]:

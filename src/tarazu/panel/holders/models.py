@@ -1,7 +1,8 @@
 """The models that the account may call, with their prices, and how a program calls each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -10,9 +11,10 @@ from tarazu.api.contract.samples import chat_samples
 from tarazu.backends.pool import Pool
 from tarazu.domain.accounts import Account
 from tarazu.domain.catalogue import Model
+from tarazu.domain.search_form import any_reads, search_form
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import can_pay, offered_models
-from tarazu.panel.messages import later
+from tarazu.panel.messages import later, translations
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.configuration.addresses import API_PATH
@@ -25,6 +27,17 @@ CAPABILITIES = {
     "tools": later("tools"),
     "json_output": later("JSON output"),
 }
+ORDER_NAMES = {
+    "": later("as the service lists them"),
+    "cheapest": later("cheapest first"),
+    "dearest": later("dearest first"),
+    "name": later("by name"),
+}
+ORDERS: Mapping[str, Callable[[Model], Any]] = {
+    "cheapest": lambda model: (model.credits, model.payg_amount),
+    "dearest": lambda model: (-model.credits, -model.payg_amount),
+    "name": lambda model: search_form(model.display_name),
+}
 
 
 class ModelPages:
@@ -36,12 +49,26 @@ class ModelPages:
         self._api_url = base_url + API_PATH
 
     async def list(self, visit: Visit) -> Response:
-        """List the models in catalogue order, those that are unavailable now too."""
+        """List the models that are looked for, those that are unavailable now too."""
         account = await self._account(visit)
-        models = offered_models(account, self._office.catalogue)
+        offered = offered_models(account, self._office.catalogue)
+        search, capability, order = visit.query("search").strip(), visit.query("capability"), visit.query("order")
+        models = [model for model in offered if _is_sought(model, search, capability)]
+        if order in ORDERS:
+            models.sort(key=ORDERS[order])
+        gettext = translations(visit.formats.language).gettext
+        able = [
+            (name, gettext(word)) for name, word in CAPABILITIES.items() if any(_can(model, name) for model in offered)
+        ]
         return visit.page(
             "models.html",
             models=models,
+            offered=offered,
+            search=search,
+            capability=capability,
+            order=order,
+            capability_filter=[("", gettext("anything")), *able],
+            orders=[(name, gettext(word)) for name, word in ORDER_NAMES.items()],
             ready={model.id for model in models if self._pools[model.id].available},
             is_payable=can_pay(account, self._office.catalogue),
             capabilities_of=capabilities_of,
@@ -69,4 +96,17 @@ class ModelPages:
 
 def capabilities_of(model: Model) -> list[str]:
     """Name what a model can do, to be translated where it is shown."""
-    return [name for field, name in CAPABILITIES.items() if getattr(model.capabilities, field)]
+    return [name for field, name in CAPABILITIES.items() if _can(model, field)]
+
+
+def is_called(model: Model, search: str) -> bool:
+    """Tell whether a text stands in what a model or its provider is called, as it reads."""
+    return any_reads(search, model.id, model.display_name, model.provider)
+
+
+def _is_sought(model: Model, search: str, capability: str) -> bool:
+    return is_called(model, search) and (capability not in CAPABILITIES or _can(model, capability))
+
+
+def _can(model: Model, capability: str) -> bool:
+    return bool(getattr(model.capabilities, capability))

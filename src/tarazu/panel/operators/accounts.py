@@ -1,13 +1,28 @@
 """The accounts of the shop: search, list, and open a new one."""
 
+from enum import StrEnum
+from typing import TypeVar
+
 from starlette.responses import Response
 
+from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.catalogue import NO_PLAN
 from tarazu.panel.acting import act
+from tarazu.panel.messages import later, translations
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
+from tarazu.store.accounts import AccountOrder, Sought
 
-PAGE_LENGTH = 25
+ChoiceType = TypeVar("ChoiceType", bound=StrEnum)
+
+ORDERS = {
+    AccountOrder.NEWEST: later("newest first"),
+    AccountOrder.OLDEST: later("oldest first"),
+    AccountOrder.NAME: later("by name"),
+    AccountOrder.USED: later("most used first"),
+    AccountOrder.BALANCE: later("highest balance first"),
+}
 
 
 class AccountsPages:
@@ -17,15 +32,27 @@ class AccountsPages:
         self._office = office
 
     async def list(self, visit: Visit) -> Response:
-        """List accounts, all or those that are searched for, the newest first."""
-        search, after = visit.query("search").strip(), visit.query("after") or None
+        """List the accounts that are looked for, a page at a time."""
+        search, plan = visit.query("search").strip(), visit.query("plan")
+        status, order = _known(AccountStatus, visit.query("status")), _known(AccountOrder, visit.query("order"))
+        sought = Sought(text=search, plan=_plan_of(plan), status=status)
         found = await act(
             self._office,
             visit,
-            lambda books: books.accounts_page(search=search, limit=PAGE_LENGTH, after=after),
+            lambda books: books.account_list(sought, order or AccountOrder.NEWEST, page=visit.number("page")),
         )
+        gettext = translations(visit.formats.language).gettext
+        query = {"search": search, "plan": plan, "status": status or "", "order": order or ""}
+        (none, *named) = plan_choices(self._office.catalogue, visit.formats, None if plan in {"", NO_PLAN} else plan)
         return visit.page(
-            "operators/accounts.html", found=found, search=search, is_first=after is None, plans=self._plans
+            "operators/accounts.html",
+            found=found,
+            query=query,
+            is_narrowed=bool(search or plan or status),
+            plans=self._plans,
+            plan_filter=[("", gettext("any plan")), (NO_PLAN, none[1]), *named],
+            status_filter=[("", gettext("any status")), *status_choices(visit.formats)],
+            orders=[(order.value, gettext(text)) for order, text in ORDERS.items()],
         )
 
     async def ask(self, visit: Visit) -> Response:
@@ -52,3 +79,13 @@ class AccountsPages:
     @property
     def _plans(self) -> frozenset[str]:
         return frozenset(self._office.catalogue.plans)
+
+
+def _known(choices: type[ChoiceType], text: str) -> ChoiceType | None:
+    """Read a choice of an address; what is none counts as not given."""
+    return next((choice for choice in choices if choice.value == text), None)
+
+
+def _plan_of(text: str) -> str | None:
+    """Read the plan of an address as `Sought` has it: without one any, and by its word that of none."""
+    return "" if text == NO_PLAN else text or None
