@@ -7,6 +7,7 @@ import pytest
 
 from tarazu.cli.people_documents import InvitationDocument, IssuedTokenDocument, NewOperatorDocument
 from tarazu.domain.keys import ADMIN_TOKEN, parse
+from tarazu.service.control import Control, Told
 from tests.cli.commands import Commands
 from tests.cli.test_key import DAY_S, seconds
 
@@ -60,6 +61,19 @@ def test_the_link_is_under_the_address_that_callers_use(tarazu: Commands, folder
     assert invited["link"].startswith("https://ai.example.com/admin/invitation/")
     account_id = tarazu.account("--email", "ada@example.com")
     assert tarazu.json("account", "invite", account_id)["link"].startswith("https://ai.example.com/panel/invitation/")
+
+
+def test_a_link_leads_to_what_runs(tarazu: Commands, folder: Path) -> None:
+    """Also where the service was started with --host and --port; `public_url` stands above that."""
+    Control(folder / "tarazu.toml", "http://127.0.0.1:18231", lambda _ask: Told()).start()
+    made = tarazu.json("admin", "operator", "create", "--email", "grace@example.com", "--name", "Grace")
+    invited = tarazu.json("admin", "operator", "invite", made["id"])
+    holder = tarazu.json("account", "invite", tarazu.account("--email", "ada@example.com"))
+    links = [each["link"] for each in (made, invited, holder)]
+    assert all(link.startswith("http://127.0.0.1:18231/") for link in links), links
+    config = folder / "tarazu.toml"
+    config.write_text(config.read_text() + '[server]\npublic_url = "https://ai.example.com"\n')
+    assert tarazu.json("admin", "operator", "invite", made["id"])["link"].startswith("https://ai.example.com/")
 
 
 def test_operator_list_shows_all_oldest_first(tarazu: Commands) -> None:

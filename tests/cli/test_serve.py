@@ -29,6 +29,7 @@ from tests.support.rows import rows
 
 URL = "http://127.0.0.1:8080"
 KEY = re.compile(r"trz_\w{50}")
+LINK = re.compile(rf"^{URL}/panel/invitation/\w{{43}}$", re.MULTILINE)
 LAST_LINE = "Stop the service with Ctrl-C.\n"
 
 
@@ -137,6 +138,40 @@ def test_a_later_start_of_the_demo_shows_no_key(demo: Commands) -> None:
     assert out.startswith(f"Tarazu is ready at {URL}\n")
     assert re.search(rf"^\S+ key create {account['id']} --name NAME$", out, re.MULTILINE)
     assert len(demo.json("key", "list", account["id"])) == 1
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("is_demo", [True, False], ids=["demo", "configured"])
+def test_the_pages_and_the_first_operator_are_named_at_each_start(
+    tarazu: Commands, folder: Path, *, is_demo: bool
+) -> None:
+    """The command that makes the first operator is there until there is one."""
+    if is_demo:
+        (folder / "tarazu.toml").unlink()
+    command = re.compile(r"^\S+ admin operator create --email EMAIL --name NAME$", re.MULTILINE)
+    for _ in range(2):
+        out = tarazu("serve").out
+        assert re.search(rf"\b{URL}/panel$", out, re.MULTILINE)
+        assert re.search(rf"\b{URL}/admin$", out, re.MULTILINE)
+        assert command.search(out)
+    tarazu("admin", "operator", "create", "--email", "grace@example.com", "--name", "Grace")
+    out = tarazu("serve").out
+    assert f"{URL}/admin\n" in out
+    assert not command.search(out)
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - nothing is served
+def test_the_first_start_of_the_demo_leads_into_its_panel(
+    demo: Commands, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """By a link that is printed that once, and only where no other machine reaches it."""
+    monkeypatch.setattr(serve, "_is_watched", lambda: True)
+    first, second = demo("serve", "--host", host).out, demo("serve", "--host", host).out
+    assert len(LINK.findall(first)) == (1 if host == "127.0.0.1" else 0)
+    assert LINK.findall(second) == []
+    (account,) = demo.json("account", "list")
+    assert demo.json("account", "invite", account["id"])["link"]  # it has an email: another link can be made
 
 
 @pytest.mark.usefixtures("served")
@@ -296,12 +331,14 @@ def test_the_real_service_says_that_it_is_ready_and_stops_when_told(tarazu: Comm
             timeout=PATIENCE_S,
             check=False,
         )
+        made = tarazu.json("admin", "operator", "create", "--email", "grace@example.com", "--name", "Grace")
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
+    assert made["link"].startswith(f"http://127.0.0.1:{ready[1]}/admin/invitation/")
     assert (second.returncode, second.stdout) == (1, "")
     assert f"\ntarazu: Cannot listen on 127.0.0.1:{ready[1]}: Address already in use." in f"\n{second.stderr}"
 

@@ -232,7 +232,7 @@ def test_what_is_done_is_told_where_the_rest_fails(tarazu: Commands) -> None:
 @pytest.mark.usefixtures("tarazu")
 def test_what_a_service_was_told_is_not_lost(folder: Path, act: str) -> None:
     """It reloads, or drains, whether or not the command can print it."""
-    Control(folder / "tarazu.toml", lambda ask: Told(f"{ask.act} done")).start()
+    Control(folder / "tarazu.toml", "", lambda ask: Told(f"{ask.act} done")).start()
     ran = run_in_shell(folder, (act,), FULL)
     assert (ran.status, f"{act} done" in ran.err.splitlines()[1]) == (1, True)
 

@@ -1,9 +1,12 @@
 """What holds for every page: who may open it, which forms are taken, and what the browser is told."""
 
+from pathlib import Path
+
 import pytest
 
 from tarazu.panel.headers import CONTENT_SECURITY_POLICY
 from tests.support.at_once import wait_until
+from tests.support.backend import ScriptedBackend
 from tests.support.service import RunningService
 from tests.support.visitor import FORM, PASSWORD, Holder, Visitor, holder
 
@@ -97,6 +100,17 @@ def test_the_door_and_a_wrong_invitation_can_be_opened_by_anybody(service: Runni
     assert ended.status == 404
     assert "has ended" in ended.text
     assert visitor.send(f"{site}/invitation/{'x' * 43}", password=PASSWORD).status == 404
+
+
+def test_a_shop_without_operators_tells_how_the_first_one_is_made(tmp_path: Path) -> None:
+    """By a command, on the operators' pages alone; once there is one, by asking for an invitation."""
+    command = "tarazu admin operator create"
+    with ScriptedBackend() as backend, RunningService(tmp_path, backend.url) as service:
+        visitor = Visitor(service)
+        assert command in visitor.get("/admin/sign-in").text
+        assert command not in visitor.get("/panel/sign-in").text
+        service.provisioning.create_operator(email="grace@example.com", name="Grace")
+        assert command not in visitor.get("/admin/sign-in").text
 
 
 def test_an_invitation_works_once_and_wants_a_good_password(service: RunningService) -> None:

@@ -9,9 +9,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from tarazu.service import control
-from tarazu.service.control import ANSWER_BYTES_MAX, Ask, Control, Told, all_running_services, running_services
+from tarazu.service.control import (
+    ANSWER_BYTES_MAX,
+    Ask,
+    Control,
+    RunningService,
+    Told,
+    all_running_services,
+    running_services,
+)
 
 RELOAD = Ask(act="reload")
+ADDRESS = "http://127.0.0.1:18231"
 
 
 def listening(configuration: Path | None, told: Told) -> list[Ask]:
@@ -22,7 +31,7 @@ def listening(configuration: Path | None, told: Told) -> list[Ask]:
         asked.append(ask)
         return told
 
-    Control(configuration, answer).start()
+    Control(configuration, ADDRESS, answer).start()
     return asked
 
 
@@ -46,6 +55,19 @@ def test_a_service_is_found_by_its_configuration_alone(tmp_path: Path, monkeypat
     assert list(running_services(None)) == []
     listening(None, Told("demo"))
     assert answers(None) == [Told("demo")]
+
+
+def test_a_service_tells_the_address_that_its_callers_use(tmp_path: Path) -> None:
+    """Without being asked for anything else; one that speaks of no address, as an older release, tells nothing."""
+    asked = listening(tmp_path / "a.toml", Told())
+    (service,) = running_services(tmp_path / "a.toml")
+    with closing(service):
+        assert (service.address(), asked) == (ADDRESS, [])
+    here, there = socket.socketpair()
+    older = RunningService(os.getpid(), here)
+    with closing(older), closing(there):
+        there.shutdown(socket.SHUT_WR)
+        assert older.address() is None
 
 
 def test_a_service_is_found_through_links(tmp_path: Path) -> None:

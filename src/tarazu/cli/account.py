@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tarazu.cli.acts import DO_NOT_REPEAT, done
-from tarazu.cli.desk import open_provisioning, read_configuration
+from tarazu.cli.desk import base_url_of, open_provisioning, read_configuration
 from tarazu.cli.documents import AccountDocument
 from tarazu.cli.errors import UsageError
 from tarazu.cli.options import AsJson, ConfigPath, NoSecondFactor, command_group
@@ -176,7 +176,7 @@ def invite(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigP
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         invitation = provisioning.invite_holder(account_id)
-    document = InvitationDocument.of(account_id, invitation, configuration.server.base_url)
+    document = InvitationDocument.of(account_id, invitation, base_url_of(configuration))
     with shown_once(
         f"A link for {account_id} is made",
         "Nothing can show it again. Make another, which takes its place: "

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tarazu.cli.acts import done
-from tarazu.cli.desk import open_provisioning, read_configuration
+from tarazu.cli.desk import base_url_of, open_provisioning, read_configuration
 from tarazu.cli.errors import UsageError
 from tarazu.cli.options import AsJson, ConfigPath, NoSecondFactor, command_group
 from tarazu.cli.output import Column, print_fields, print_json, print_table, say, shown_once
@@ -51,7 +51,7 @@ def create(
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         operator, invitation = provisioning.create_operator(email=email, name=name)
-    document = NewOperatorDocument.invited(operator, invitation, configuration.server.base_url)
+    document = NewOperatorDocument.invited(operator, invitation, base_url_of(configuration))
     fields = (
         ("Link", document.link),
         ("Expires", document.link_expires_at),
@@ -98,7 +98,7 @@ def invite(operator: OperatorId, /, *, as_json: AsJson = False, config: ConfigPa
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:
         invitation = provisioning.invite_operator(operator)
-    document = InvitationDocument.of(operator, invitation, configuration.server.base_url)
+    document = InvitationDocument.of(operator, invitation, base_url_of(configuration))
     fields = (("Link", document.link), ("Expires", document.link_expires_at), ("Id", document.id))
     _print_invitation(document, fields, config, as_json=as_json)
 

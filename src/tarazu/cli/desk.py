@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - configuration and database are loaded only by the commands that use them
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,24 @@ def read_configuration(path: Path | None, *, needs_secrets: bool = False, looks_
         count = len(error.problems)
         problem = str(error) if count == 1 else f"The configuration has {count} problems.\n{error}"
         raise CommandError(problem, f"Put it right, and check it with: {command_line('check', path)}") from None
+
+
+def base_url_of(configuration: "Configuration") -> str:
+    """Tell the address for links: the public one, that of the running service, which options may have changed, or as said.
+
+    So a link leads to what runs, also where it was started with --host and --port.
+    """
+    from tarazu.service.control import running_services
+
+    server = configuration.server
+    if server.public_url is not None:
+        return server.public_url
+    for service in running_services(configuration.path):
+        with closing(service):
+            address = service.address()
+        if address:
+            return address
+    return server.base_url
 
 
 @contextmanager

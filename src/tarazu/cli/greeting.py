@@ -6,15 +6,22 @@ import msgspec
 
 from tarazu.cli.options import DEFAULT_URL
 from tarazu.cli.program import command_line
-from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.configuration.addresses import ADMIN_PATH, API_PATH, PANEL_PATH
 
 QUESTION = "What is the capital of France?"
 
 
-def demo_greeting(base_url: str, reason: str, *, key: str, model_id: str) -> str:
-    """Greet at the first start of the demo. This is the one place where its key is shown."""
+def demo_greeting(
+    base_url: str, reason: str, *, key: str, model_id: str, panel_link: str | None, create_operator: str | None
+) -> str:
+    """Greet at the first start of the demo. This is the one place where its key and the link to its panel are shown."""
     api = base_url + API_PATH
     body = msgspec.json.encode({"prompt": QUESTION}).decode()
+    link = ""
+    if panel_link is not None:
+        link = (
+            f"Open the panel of this account, and choose a password there (once, within three days):\n{panel_link}\n\n"
+        )
     return f"""\
 Tarazu is ready at {base_url}
 
@@ -35,22 +42,29 @@ reply = client.chat.completions.create(
 )
 print(reply.choices[0].message.content)
 
-{_ending(base_url)}"""
+{link}{_ending(base_url, create_operator)}"""
 
 
-def greeting(base_url: str, advice: str) -> str:
-    """Greet at every other start; `advice` says how to come by a key."""
+def greeting(base_url: str, advice: str, create_operator: str | None) -> str:
+    """Greet at every other start; `advice` says how to come by a key.
+
+    `create_operator` is the command that makes the first operator, where there is none.
+    """
     return f"""\
 Tarazu is ready at {base_url}
 
 {advice}
 
-{_ending(base_url)}"""
+{_ending(base_url, create_operator)}"""
 
 
-def _ending(base_url: str) -> str:
+def _ending(base_url: str, create_operator: str | None) -> str:
     url = "" if base_url == DEFAULT_URL else f" --url {shlex.quote(base_url)}"
+    first = "" if create_operator is None else f"\nThere is no operator yet. Make the first one:\n{create_operator}\n"
     return f"""\
+The panel for account holders is at {base_url}{PANEL_PATH}
+The operators' pages are at {base_url}{ADMIN_PATH}
+{first}
 Talk with it in a terminal (it asks for the key):
 {command_line(f"chat{url}")}
 

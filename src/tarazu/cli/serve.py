@@ -19,10 +19,13 @@ from tarazu.cli.streams import give_output_up
 
 if TYPE_CHECKING:
     from tarazu.service.configuration import Configuration, ServerSettings
+    from tarazu.service.provisioning import Provisioning
 
 DEMO_NAME = "Demo"
 """The name of the account that the demo catalogue begins with."""
 DEMO_PLAN = "free"
+DEMO_EMAIL = "demo@localhost"
+"""To sign in with; no mail is sent to it."""
 DEMO_KEY_NAME = "demo"
 DEMO_REASON = (
     "This is the demo: there is no tarazu.toml here, and neither --config nor TARAZU_CONFIG names another file."
@@ -103,7 +106,7 @@ def _greet(configuration: "Configuration", server: "ServerSettings", config: Pat
         _greet_demo(configuration, server.host, base_url)
         return
     with open_provisioning(configuration) as provisioning:
-        has_accounts = provisioning.has_accounts()
+        has_accounts, create_operator = provisioning.has_accounts(), _create_operator(provisioning, config)
     if has_accounts:
         advice = f"Issue another API key:\n{command_line('key create ACCOUNT --name NAME', config)}"
     else:
@@ -113,7 +116,7 @@ def _greet(configuration: "Configuration", server: "ServerSettings", config: Pat
             f"{command_line('key create ACCOUNT --name NAME', config)}"
         )
     listening = "" if server.public_url is None else f"It listens at {server.own_url}\n\n"
-    say(greeting(base_url, f"{listening}{advice}"))
+    say(greeting(base_url, f"{listening}{advice}", create_operator))
 
 
 def _greet_demo(configuration: "Configuration", host: str, base_url: str) -> None:
@@ -123,21 +126,40 @@ def _greet_demo(configuration: "Configuration", host: str, base_url: str) -> Non
     with open_provisioning(configuration) as provisioning:
         is_first = not provisioning.has_accounts()
         if is_first:
-            provisioning.create_account(name=DEMO_NAME, plan=DEMO_PLAN)
+            provisioning.create_account(name=DEMO_NAME, email=DEMO_EMAIL, plan=DEMO_PLAN)
         account = next((each for each in provisioning.accounts() if each.name == DEMO_NAME), None)
         # What is printed elsewhere than to a terminal may end in a log. A key that opens the service to other machines
-        # must not stand there.
+        # must not stand there, nor must a link that opens the panel to them.
         is_shown = is_first and (_is_watched() or is_loopback(host))
         key = provisioning.create_key(account.id, name=DEMO_KEY_NAME) if is_shown and account else None
+        is_alone = key is not None and is_loopback(host)
+        panel_link = provisioning.invite_holder(account.id).link(base_url) if is_alone and account else None
+        create_operator = _create_operator(provisioning, None)
     create_key = command_line(f"key create {account.id if account else 'ACCOUNT'} --name NAME")
     if key is None:
         another = "an" if is_first else "another"
-        say(greeting(base_url, f"{DEMO_REASON}\n\nIssue {another} API key:\n{create_key}"))
+        say(greeting(base_url, f"{DEMO_REASON}\n\nIssue {another} API key:\n{create_key}", create_operator))
         return
     catalogue = configuration.catalogue
     model_id = catalogue.default_model or next(iter(catalogue.models))
     with shown_once(f"The key {key.key.id} is made", f"Issue another: {create_key}"):
-        say(demo_greeting(base_url, DEMO_REASON, key=key.secret, model_id=model_id))
+        say(
+            demo_greeting(
+                base_url,
+                DEMO_REASON,
+                key=key.secret,
+                model_id=model_id,
+                panel_link=panel_link,
+                create_operator=create_operator,
+            )
+        )
+
+
+def _create_operator(provisioning: "Provisioning", config: Path | None) -> str | None:
+    """Write the command that makes the first operator; None where there is one."""
+    if provisioning.operators():
+        return None
+    return command_line("admin operator create --email EMAIL --name NAME", config)
 
 
 def _is_watched() -> bool:

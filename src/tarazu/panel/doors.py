@@ -5,6 +5,7 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from tarazu.domain.people import PersonKind
 from tarazu.panel.frame import Frame
 from tarazu.panel.language import known
 from tarazu.panel.visits import Visit
@@ -25,7 +26,7 @@ class DoorPages:
         """Ask for email and password; who is in already goes on."""
         if visit.person is not None:
             return visit.back(visit.query("next"))
-        return _door(visit)
+        return await self._door(visit)
 
     async def sign_in(self, visit: Visit) -> Response:
         """Let a person in, or ask for a code first."""
@@ -41,7 +42,7 @@ class DoorPages:
             return visit.back(visit.form.text("next"))
         refused, ticket = visit.kept.refused, visit.form.text("ticket")
         if not ticket or (refused is not None and refused.reason is SignInRefusal.CODE_TOO_LATE):
-            return _door(visit)
+            return await self._door(visit)
         return visit.page("sign_in_code.html", ticket=ticket, onward=visit.form.text("next"))
 
     async def give_code(self, visit: Visit) -> Response:
@@ -87,6 +88,8 @@ class DoorPages:
             return self._frame.enter(visit, response, entry)
         return visit.show_once("/sign-in/code", ticket=entry.ticket, next=onward)
 
-
-def _door(visit: Visit) -> Response:
-    return visit.page("sign_in.html", onward=visit.written("next") or visit.query("next"))
+    async def _door(self, visit: Visit) -> Response:
+        is_operators = self._frame.site.kind is PersonKind.OPERATOR
+        is_first = is_operators and await self._signing_in.is_nobody_there()
+        onward = visit.written("next") or visit.query("next")
+        return visit.page("sign_in.html", onward=onward, is_first=is_first)

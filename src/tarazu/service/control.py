@@ -1,4 +1,4 @@
-"""How commands reach the services of this machine that run by the same configuration: to reload, and to drain.
+"""How commands reach the services of this machine that run by the same configuration: to reload, to drain, to link.
 
 A service listens at a name that Linux keeps beside the files, so that nothing that is removed from a disk cuts it off.
 The name holds the user, the configuration and the process: none is another's, and one that a stranger holds keeps
@@ -37,12 +37,12 @@ log = structlog.get_logger()
 
 
 class Ask(Struct, frozen=True):
-    """What a service is asked to do, or by which configuration it runs.
+    """What a service is asked to do, by which configuration it runs, or at which address.
 
     A drain goes on answering for `for_s` seconds at most.
     """
 
-    act: Literal["reload", "drain", "name"]
+    act: Literal["reload", "drain", "name", "address"]
     for_s: int = 0
 
 
@@ -55,11 +55,12 @@ class Told(Struct, frozen=True):
 
 
 class Control:
-    """The service's end, from `start` on."""
+    """The service's end, from `start` on. `base_url` is the address that its callers use."""
 
-    def __init__(self, configuration: Path | None, answer: Callable[[Ask], Told]) -> None:
+    def __init__(self, configuration: Path | None, base_url: str, answer: Callable[[Ask], Told]) -> None:
         self._names = [f"{_prefix(os.getuid(), path)}{os.getpid()}" for path in _paths(configuration)]
-        self._told = Told("" if configuration is None else os.path.abspath(configuration))  # noqa: PTH100 - as in _paths
+        path = "" if configuration is None else os.path.abspath(configuration)  # noqa: PTH100 - as in _paths
+        self._known = {"name": Told(path), "address": Told(base_url)}
         self._answer = answer
 
     def __repr__(self) -> str:
@@ -98,7 +99,7 @@ class Control:
         try:
             asking.settimeout(ASK_TIMEOUT_S)
             ask = msgspec.json.decode(_line(asking, ASK_BYTES_MAX), type=Ask)
-            told = self._told if ask.act == "name" else self._answer(ask)
+            told = self._known.get(ask.act) or self._answer(ask)
             asking.sendall(msgspec.json.encode(told) + b"\n")
             asking.settimeout(None)
             asking.recv(1)
@@ -129,11 +130,11 @@ class RunningService:
 
     def configuration(self) -> str | None:
         """Ask for the path of its configuration, which is empty for the built-in one; None where it says nothing."""
-        self._connection.settimeout(ASK_TIMEOUT_S)
-        try:
-            return self.ask(Ask(act="name")).done
-        except OSError:
-            return None
+        return self._known(Ask(act="name"))
+
+    def address(self) -> str | None:
+        """Ask for the address that its callers use; None where it says nothing, as one of an older release."""
+        return self._known(Ask(act="address"))
 
     def await_end(self) -> None:
         """Wait until the service has ended."""
@@ -143,6 +144,13 @@ class RunningService:
     def close(self) -> None:
         """Ask no more."""
         self._connection.close()
+
+    def _known(self, ask: Ask) -> str | None:
+        self._connection.settimeout(ASK_TIMEOUT_S)
+        try:
+            return self.ask(ask).done
+        except (OSError, msgspec.MsgspecError):
+            return None
 
 
 def running_services(configuration: Path | None) -> Iterator[RunningService]:

@@ -131,7 +131,7 @@ def _serve(
             lines.start()
             local_models.start()
             reloader.start()
-            Control(read.path, answer).start()
+            Control(read.path, server.base_url, answer).start()
             ready.start()
 
         granian.on_workers_started = begin

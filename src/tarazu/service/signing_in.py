@@ -28,6 +28,7 @@ from tarazu.service.sign_in_events import (
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.devices import insert_device, renew_device
 from tarazu.store.invitations import find_invitation, take_invitation
+from tarazu.store.operators import has_operators
 from tarazu.store.owners import Owner
 from tarazu.store.pending_sign_ins import (
     PENDING_MAX,
@@ -69,6 +70,10 @@ class SigningIn:
         self._office = back_office
         self._prover = prover
         self._clock = clock
+
+    async def is_nobody_there(self) -> bool:
+        """Tell whether the first operator is still to be made."""
+        return not await self._office.look(has_operators)
 
     async def sign_in(self, kind: PersonKind, *, email: str, password: str, browser: Browser) -> Entered | Halfway:
         """Begin a session, or ask for a code first.

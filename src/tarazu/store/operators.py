@@ -56,6 +56,11 @@ def list_operators(connection: Connection) -> list[Operator]:
     return [_operator_of(row) for row in rows]
 
 
+def has_operators(connection: Connection) -> bool:
+    """Tell whether there is any."""
+    return connection.execute(select(operators.c.id).limit(1)).first() is not None
+
+
 def operator_password(connection: Connection, operator_id: str) -> str | None:
     """Read the hash of an operator's password; None where there is none yet."""
     query = select(operators.c.password).where(operators.c.id == operator_id)
