@@ -40,7 +40,7 @@ def read_configuration(path: Path | None, *, needs_secrets: bool = False, looks_
 
 
 def base_url_of(configuration: "Configuration") -> str:
-    """Tell the address for links: the public one, that of the running service, which options may have changed, or as said.
+    """Tell the address for links: the public one, else that of the running service, else the configured one.
 
     So a link leads to what runs, also where it was started with --host and --port.
     """
