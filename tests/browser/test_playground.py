@@ -158,7 +158,7 @@ def test_a_refusal_leaves_the_message(browser: Browser, base_url: str, here: Inh
     with visiting(browser, base_url) as visitor:
         _enter(visitor, here)
         visitor.say("A dear question", model="test/dear")
-        assert "does not pay for this model" in visitor.page.inner_text("#problem")
+        assert "do not cover this model" in visitor.page.inner_text("#problem")
         assert visitor.page.input_value("#prompt") == "A dear question"
         assert not visitor.page.locator("#turns").is_visible()
         visitor.say("A dear question", model="test/one")

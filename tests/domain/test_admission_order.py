@@ -100,7 +100,7 @@ FAULTS = [
     Fault(5, "unverified", Error.ACCOUNT_UNAVAILABLE, _account(status=AccountStatus.UNVERIFIED)),
     Fault(5, "inactive", Error.ACCOUNT_UNAVAILABLE, _account(status=AccountStatus.INACTIVE)),
     Fault(5, "blocked", Error.ACCOUNT_UNAVAILABLE, _account(status=AccountStatus.BLOCKED)),
-    Fault(6, "intake stopped", Error.SYSTEM_STOPPED, lambda world: replace(world, intake=Intake(stopped=True))),
+    Fault(6, "traffic stopped", Error.SYSTEM_STOPPED, lambda world: replace(world, intake=Intake(stopped=True))),
     Fault(7, "account's window full", Error.RATE_LIMIT_EXCEEDED, _full_account),
     Fault(7, "key's window full", Error.RATE_LIMIT_EXCEEDED, _key(window=FULL)),
     Fault(8, "content type", Error.UNSUPPORTED_MEDIA_TYPE, _body(Error.UNSUPPORTED_MEDIA_TYPE)),

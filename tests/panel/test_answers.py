@@ -178,12 +178,12 @@ def test_a_message_outlives_the_session_where_its_conversation_is_too_long(servi
 
 
 def test_a_form_of_an_earlier_session_is_offered_again(service: RunningService) -> None:
-    """In another tab somebody has signed in anew: the form of the first is not taken, and not lost."""
+    """In another tab somebody has signed in again: the form of the first is not taken, and not lost."""
     visitor = holder(service).visitor
     visitor.get("/panel/keys/new")
     offered = visitor.send("/panel/keys/new", csrf="x" * 43, name="night job")
     assert offered.status == HTTPStatus.FORBIDDEN
-    assert "signed in anew" in offered.text
+    assert "signed in again" in offered.text
     assert offered.field("name") == "night job"
     taken = visitor.send("/panel/keys/new", name=offered.field("name"))
     assert KEY.search(taken.text)

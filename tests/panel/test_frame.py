@@ -50,7 +50,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(service: RunningService
     wrong = visitor.send("/panel/sign-in", email=someone.email, password="wrong" * 3, next=onward)
     assert wrong.status == 422
     assert wrong.field("email") == someone.email
-    assert "do not belong together" in wrong.text
+    assert "Wrong email or password" in wrong.text
     right = visitor.send("/panel/sign-in", email=someone.email.upper(), password=PASSWORD, next=onward)
     assert right.leads_to == onward
     assert visitor.follow(right).status == 200
@@ -98,7 +98,7 @@ def test_the_door_and_a_wrong_invitation_can_be_opened_by_anybody(service: Runni
     assert visitor.get(f"{site}/sign-in").status == 200
     ended = visitor.get(f"{site}/invitation/{'x' * 43}")
     assert ended.status == 404
-    assert "has ended" in ended.text
+    assert "no longer valid" in ended.text
     assert visitor.send(f"{site}/invitation/{'x' * 43}", password=PASSWORD).status == 404
 
 

@@ -101,7 +101,7 @@ def test_a_key_is_replaced_at_once_or_after_a_while(service: RunningService, som
     assert service.provisioning.key(key_id(second)).expires_at_ms is not None
     again = someone.visitor.send(f"/panel/keys/{key_id(first)}/replace", grace="0")
     assert again.status == 409
-    assert "has ended" in again.text
+    assert "no longer works" in again.text
     assert someone.visitor.send(f"/panel/keys/{key_id(third)}/replace", grace="1").status == 400
 
 
@@ -145,7 +145,7 @@ def test_what_belongs_to_another_account_does_not_exist(
 def test_the_overview_shows_what_is_left(service: RunningService) -> None:
     """Quota, balance, this minute, and the figures of today, in tables and as CSV."""
     person = holder(service, "basic", balance=7)
-    assert "One step to your first request" in person.visitor.get("/panel/").text
+    assert "One step from your first request" in person.visitor.get("/panel/").text
     secret = new_key(person, name="=shop")
     assert [call(service, secret) for _ in range(3)] == [200] * 3
     page = person.visitor.get("/panel/")

@@ -1,6 +1,7 @@
 """The catalogues say all that code and templates say, with the same values in it."""
 
 import re
+from pathlib import Path
 from string import Formatter
 
 import pytest
@@ -14,6 +15,8 @@ from tests.support.messages import TRANSLATED, catalogue_file, extracted, transl
 
 MESSAGES = extracted()
 NAMED = re.compile(r"%\((\w+)\)s")
+GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
+OF_PAGES = "## What pages say"
 KEPT_AS_THEY_ARE = ("TARAZU_API_KEY", "API", "CSV", "JSON", "chatcmpl_", "req_", "ada@example.com", "2026-02")
 
 
@@ -79,6 +82,28 @@ def test_persian_is_persian() -> None:
             assert re.search(r"[A-Za-z0-9]", plain) is None, text
 
 
+def test_no_word_comes_back_that_nobody_says(language: Language) -> None:
+    """Of the glossary's words for the pages: in neither language one that another has taken the place of."""
+    rows = [line.strip("| ").split(" | ") for line in GLOSSARY.read_text("utf-8").partition(OF_PAGES)[2].splitlines()]
+    unsaid = [
+        {word for row in rows if len(row) == 5 for word in row[column].split(", ") if word not in {"–", "---"}}
+        for column in (3, 4)
+    ]
+    english, persian = (words - {"not in English", "not in Persian"} for words in unsaid)
+    assert len(english) > 10
+    assert len(persian) > 20
+    for message in translated(language):
+        for text in texts(message.id) if message.id else ():
+            assert [word for word in english if _has(text.lower(), word)] == [], text
+        for text in texts(message.string) if message.id else ():
+            assert [word for word in persian if _has(text, word)] == [], text
+
+
+def _has(text: str, word: str) -> bool:
+    stem = re.escape(word.removesuffix("…"))
+    return re.search(rf"(?<!\w){stem}" + ("" if word.endswith("…") else r"(?!\w)"), text) is not None
+
+
 def test_the_catalogue_is_kept_as_it_would_be_written(language: Language) -> None:
     """In one order and form, so that a change shows as what it is."""
     assert catalogue_file(language).read_bytes() == written(translated(language))
@@ -89,7 +114,7 @@ def test_an_error_is_told_in_the_readers_language() -> None:
     text = "The {what} must be from 1 to {most}, not {number}."
     error = ProvisioningError(text, what="number of days", most=3650, number=-1)
     assert told(error, Formats(Language.ENGLISH)) == "The number of days must be from 1 to 3,650, not \u200e−1."
-    assert told(error, Formats(Language.PERSIAN)) == "«شمار روزها» باید از ۱ تا ۳٬۶۵۰ باشد، نه \u200e−۱."
+    assert told(error, Formats(Language.PERSIAN)) == "«تعداد روزها» باید از ۱ تا ۳٬۶۵۰ باشد، نه \u200e−۱."
     unknown = ProvisioningError("There is no key {key!r}.", key="name 12")
     assert told(unknown, Formats(Language.PERSIAN)) == "کلید 'name 12' نیست."
 

@@ -181,7 +181,7 @@ def test_an_account_is_opened(shop: Shop) -> None:
     act = shop.newest_act()
     assert (act.act, act.made_by, act.account_id) == ("account.create", shop.operator.email, account.id)
     page = shop.visitor.follow(opened)
-    assert "The account is open." in page.text
+    assert "The account is created." in page.text
     assert "noor@example.com" in page.text
 
 
@@ -429,10 +429,10 @@ def test_intake_is_stopped_and_resumed(switch: Shop) -> None:
     assert "120 seconds" in switch.visitor.follow(stopped).text
     refused = call(switch.service, switch.customer.secret)
     assert (refused.status, refused.headers["retry-after"]) == (503, "120")
-    assert "Intake is stopped" in switch.visitor.get("/admin/").text
+    assert "Traffic is off" in switch.visitor.get("/admin/").text
     resumed = switch.visitor.send("/admin/intake/resume")
     assert switch.said() == ("intake.resume", switch.operator.email, "operator", None)
-    assert "Requests are taken again." in switch.visitor.follow(resumed).text
+    assert "Requests are accepted again." in switch.visitor.follow(resumed).text
     assert call(switch.service, switch.customer.secret).status == 200
 
 
@@ -457,7 +457,7 @@ def test_the_shop_shows_what_has_happened(shop: Shop, backend: ScriptedBackend) 
         assert shop.service.account(shop.customer).name in page
         assert "test/one#1" in page
     requests = shop.visitor.get(f"{shop.account}/requests").text
-    assert "answered" in requests
+    assert "succeeded" in requests
     assert "failed, not charged" in requests
 
 

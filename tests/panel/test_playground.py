@@ -53,7 +53,7 @@ def test_a_conversation_is_served_and_paid_like_any_request(
     assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
     found = visitor.get(f"/panel/history?id={turns[-1]['request_id']}").text
     assert "test/two" in found
-    assert "answered" in found
+    assert "succeeded" in found
     assert "How many?" not in visitor.get("/panel/history").text
     by_answer = request_id_of(turns[-1]["request_id"])
     assert visitor.get(f"/panel/history?id={by_answer}").text == found
@@ -65,7 +65,7 @@ def test_a_conversation_is_served_and_paid_like_any_request(
         ({"prompt": " \n"}, 422, "Write a message first"),
         ({"model": "no/such"}, 404, "may not use this model"),
         ({"prompt": "x" * 24_001}, 413, "longer than 24,000"),
-        ({"model": "test/dear"}, 402, "does not pay for this model"),
+        ({"model": "test/dear"}, 402, "do not cover this model"),
         ({"conversation": "no json"}, 400, "could not be read"),
         ({"conversation": '[{"role": "system", "content": "x"}]'}, 400, "could not be read"),
         ({"conversation": '{"role": "user"}'}, 400, "could not be read"),

@@ -55,7 +55,7 @@ def test_a_second_factor_is_set_up_used_and_turned_off(service: RunningService, 
     wrong = visitor.send(f"{site}/settings/second-factor", secret=secret, code="000000")
     assert (wrong.status, wrong.field("secret")) == (422, secret)
     _, codes = set_up(visitor, site)
-    assert "It is on" in visitor.get(f"{site}/settings").text
+    assert "On: signing in" in visitor.get(f"{site}/settings").text
 
     other, halfway = sign_in(service, site, person.email)
     assert halfway.status == 200
@@ -63,13 +63,13 @@ def test_a_second_factor_is_set_up_used_and_turned_off(service: RunningService, 
     ticket = halfway.field("ticket")
     refused = other.send(f"{site}/sign-in/code", ticket=ticket, code="000000", next=f"{site}/settings")
     assert (refused.status, refused.field("ticket")) == (422, ticket)
-    assert "not good" in refused.text
+    assert "wrong, or was used" in refused.text
     entered = other.send(f"{site}/sign-in/code", ticket=ticket, code=codes[0], next=f"{site}/settings")
     assert entered.leads_to == f"{site}/settings"
     assert other.follow(entered).status == 200
     again = Visitor(service).send(f"{site}/sign-in/code", ticket=ticket, code=codes[1])
     assert again.status == 422
-    assert "Begin with your password" in again.text
+    assert "Start again with your password" in again.text
 
     visitor.get(f"{site}/settings/second-factor")
     off = f"{site}/settings/second-factor/remove"
@@ -101,7 +101,7 @@ def test_sessions_are_listed_and_ended(service: RunningService, site: str) -> No
     assert page.text.count("this one") == 1
     mine = _sessions(visitor.get(f"{site}/settings"), is_this=True)
     theirs = _sessions(visitor.get(f"{site}/settings"), is_this=False)
-    assert "has ended" in visitor.follow(visitor.send(f"{site}/settings/sessions/end", session=theirs[0])).text
+    assert "is signed out" in visitor.follow(visitor.send(f"{site}/settings/sessions/end", session=theirs[0])).text
     assert [each.get(f"{site}/settings").status for each in others].count(200) == 2
     visitor.get(f"{site}/settings")
     for nonsense in ("", "x" * 64, "é"):
@@ -196,7 +196,7 @@ def test_the_password_is_asked_for_again_before_what_matters(
     before = service.provisioning.account(customer.account_id)
     asked = visitor.send(path, **fields)
     assert (asked.status, service.provisioning.account(customer.account_id).balance) == (200, 0)
-    assert "Is it you?" in asked.text
+    assert "Confirm it is you" in asked.text
     kept = {name: asked.field(name) for name in fields}
     assert kept == fields
     code = {"confirm_code": codes[0]} if codes else {}
@@ -212,7 +212,7 @@ def test_the_password_is_asked_for_again_before_what_matters(
     assert account.balance == BALANCES.get(form, 0)
     assert account.plan == ("large" if form == "terms" else before.plan)
     visitor.get(f"/admin/accounts/{customer.account_id}")
-    assert "Is it you?" not in visitor.send(f"/admin/accounts/{customer.account_id}/invite").text
+    assert "Confirm it is you" not in visitor.send(f"/admin/accounts/{customer.account_id}/invite").text
 
 
 @pytest.fixture(scope="module")

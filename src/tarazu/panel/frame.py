@@ -53,7 +53,7 @@ CONFIRM_PASSWORD = "confirm_password"  # noqa: S105 - the name of a field
 CONFIRM_CODE = "confirm_code"
 OF_ANOTHER_SESSION = Refused(
     status=HTTPStatus.FORBIDDEN,
-    text=later("You have signed in anew since this page was opened. Look it over, and send it again."),
+    text=later("You have signed in again since this page was opened. Check the form, and send it again."),
 )
 
 Handler = Callable[[Visit], Awaitable[Response]]

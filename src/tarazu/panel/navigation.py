@@ -31,12 +31,12 @@ PLACES: dict[Site, tuple[Place, ...]] = {
         SETTINGS,
     ),
     OPERATORS: (
-        Place("/", later("Shop"), "overview"),
+        Place("/", later("Dashboard"), "overview"),
         Place("/accounts", later("Accounts"), "accounts"),
-        Place("/intake", later("Intake"), "switch"),
+        Place("/intake", later("Traffic switch"), "switch"),
         Place("/catalogue", later("Catalogue"), "models"),
         Place("/audit", later("Audit"), "audit"),
-        Place("/trail", later("Trail"), "trail"),
+        Place("/trail", later("Activity log"), "trail"),
         SETTINGS,
     ),
 }

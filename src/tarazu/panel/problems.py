@@ -22,17 +22,17 @@ class Problem(Struct, frozen=True):
 
 PROBLEMS = {
     HTTPStatus.BAD_REQUEST: Problem(
-        later("This form could not be read"), later("Go back, load the page again, and send the form once more.")
+        later("This form could not be read"), later("Go back, reload the page, and send the form again.")
     ),
     HTTPStatus.FORBIDDEN: Problem(
         later("This form is not valid any more"),
-        later("It was sent from another site, or you have signed in anew since. Go back and load the page again."),
+        later("It was sent from another site, or you have signed in again since. Go back and reload the page."),
     ),
     HTTPStatus.NOT_FOUND: Problem(
         later("There is nothing here"), later("The address is wrong, or what was here is gone.")
     ),
     HTTPStatus.METHOD_NOT_ALLOWED: Problem(
-        later("This page cannot be opened this way"), later("It only takes a form of another page.")
+        later("This page cannot be opened this way"), later("It only accepts a form from another page.")
     ),
     HTTPStatus.REQUEST_TIMEOUT: Problem(
         later("The form took too long to arrive"), later("Check your connection, go back, and send it once more.")
@@ -41,8 +41,8 @@ PROBLEMS = {
         later("The form is too large"), later("Go back, and send less at once.")
     ),
     HTTPStatus.MISDIRECTED_REQUEST: Problem(
-        later("This address is not known here"),
-        later("Open the service at its own address. Whoever runs it can make this name known."),
+        later("This host name is not known here"),
+        later("Open the service at its own address. Its operator can make this name known."),
     ),
     HTTPStatus.INTERNAL_SERVER_ERROR: Problem(
         later("Something went wrong on our side"), later("It has been noted. Try again in a moment.")

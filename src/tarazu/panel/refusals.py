@@ -16,15 +16,15 @@ from tarazu.store.availability import BooksUnavailableError
 
 SECONDS_PER_MINUTE = 60
 
-_UNAVAILABLE = later("The books could not be reached, so nothing was changed. Look it over, and send it again.")
+_UNAVAILABLE = later("The database could not be reached, so nothing was changed. Check the form, and send it again.")
 
 _SIGN_IN = {
-    SignInRefusal.WRONG: later("This email and password do not belong together. Check both, and try again."),
+    SignInRefusal.WRONG: later("Wrong email or password. Check both, and try again."),
     SignInRefusal.BUSY: later("Too many people are signing in just now. Try again in a few seconds."),
-    SignInRefusal.INVITATION_ENDED: later("This invitation has been used or has ended. Ask for a new one."),
+    SignInRefusal.INVITATION_ENDED: later("This invitation has been used or is no longer valid. Ask for a new one."),
     SignInRefusal.BAD_PASSWORD: later("A password has 10 to 200 characters. Choose another."),
-    SignInRefusal.WRONG_CODE: later("This code is not good, or was used before. Wait for the next one, and try again."),
-    SignInRefusal.CODE_TOO_LATE: later("This took too long. Begin with your password again."),
+    SignInRefusal.WRONG_CODE: later("This code is wrong, or was used before. Wait for the next one, and try again."),
+    SignInRefusal.CODE_TOO_LATE: later("This took too long. Start again with your password."),
 }
 _PASSWORDS = {
     PasswordFault.COMMON: later(
@@ -44,10 +44,10 @@ _STATUSES = {
     SignInRefusal.INVITATION_ENDED: HTTPStatus.NOT_FOUND,
 }
 _COMPLETION = {
-    Error.INVALID_API_KEY: later("This key has ended. Choose another, or create one."),
+    Error.INVALID_API_KEY: later("This key no longer works. Choose another, or create one."),
     Error.UPGRADE_REQUIRED: later("Your account has neither a plan nor a balance. Top it up first."),
     Error.API_CREDITS_EXHAUSTED: later(
-        "What is left of your quota and your balance does not pay for this model. Top up, or choose a cheaper one."
+        "Your remaining quota and balance do not cover this model. Top up, or choose a cheaper one."
     ),
     Error.ACCOUNT_UNAVAILABLE: later("Your account is not active, so no model answers it."),
     Error.MODEL_NOT_FOUND: later("This key may not use this model. Choose another of either."),
@@ -111,8 +111,8 @@ def _sign_in_text(refused: Refused, reason: SignInRefusal, formats: Formats) -> 
         return words.gettext(_SIGN_IN[reason])
     minutes = -(-(refused.retry_after_s or 1) // SECONDS_PER_MINUTE)
     text = words.ngettext(
-        "Too many wrong ones. Try again in {minutes} minute, or in a browser that you have signed in with before.",
-        "Too many wrong ones. Try again in {minutes} minutes, or in a browser that you have signed in with before.",
+        "Too many wrong attempts. Try again in {minutes} minute, or in a browser that you have signed in with before.",
+        "Too many wrong attempts. Try again in {minutes} minutes, or in a browser that you have signed in with before.",
         minutes,
     )
     return text.format(minutes=formats.number(minutes))

@@ -176,7 +176,7 @@ class KeyActs(Acting):
         with self._transaction() as connection:
             old = _lock_key(connection, key_id, account_id)
             if not old.is_active(now):
-                raise ConflictError("{key} has ended; create a new key instead.", key=key_id)
+                raise ConflictError("{key} no longer works; create a new key instead.", key=key_id)
             live_keys = self._live_keys(connection, old.account_id, more=1 if grace_s else 0)
             if grace_s > 0:
                 ends_at_ms = now + grace_s * 1_000

@@ -11,7 +11,7 @@ from tarazu.panel.operators.choices import STATUSES
 from tarazu.store.trail import Act, Via
 
 ACTS = {
-    "account.create": later("account opened"),
+    "account.create": later("account created"),
     "account.set": later("account changed"),
     "account.invite": later("holder invited"),
     "account.sign_out": later("holder signed out"),
@@ -21,8 +21,8 @@ ACTS = {
     "key.replace": later("key replaced"),
     "credit.add": later("credits added"),
     "credit.adjust": later("balance corrected"),
-    "intake.stop": later("intake stopped"),
-    "intake.resume": later("intake resumed"),
+    "intake.stop": later("traffic stopped"),
+    "intake.resume": later("traffic resumed"),
     "operator.create": later("operator created"),
     "operator.set": later("operator changed"),
     "operator.invite": later("operator invited"),
