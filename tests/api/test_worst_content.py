@@ -107,6 +107,7 @@ OF_FRAMES = frozenset({"content-length", "transfer-encoding"})
 PARAMETERS = frozenset(
     {"account", "account_id", "after", "before", "by", "id", "kept", "limit", "model", "month", "next", "search"}
     | {"order", "capability", "page", "plan", "span", "status", "v"}
+    | {"from", "range", "until"}
 )
 FIELDS = frozenset(
     {

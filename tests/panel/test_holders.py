@@ -184,6 +184,27 @@ def test_a_model_has_its_price_and_its_snippets(service: RunningService, someone
         assert label in page.text
 
 
+def test_the_overview_shows_the_days_that_are_asked_for(service: RunningService) -> None:
+    """By name or by dates, in figures and as CSV; what cannot be is told, and the usual days are shown."""
+    person = holder(service)
+    assert call(service, new_key(person, name="shop")) == 200
+    for query, days in (("", 30), ("?range=7", 7), ("?range=90", 90), ("?range=none", 30)):
+        page = person.visitor.get(f"/panel/{query}")
+        assert f"1 requests and 1 credits in {days} days" in page.text
+        assert len(person.visitor.get(f"/panel/usage.csv{query or '?'}&by=day").answer.body.splitlines()) == days + 1
+    past = person.visitor.get("/panel/?from=2020-01-01&until=1398/10/12")
+    assert "Nothing was used in these days" in past.text
+    assert (
+        len(person.visitor.get("/panel/usage.csv?from=2020-01-01&until=1398/10/12&by=day").answer.body.splitlines())
+        == 3
+    )
+    refused = person.visitor.get("/panel/?from=soon")
+    assert "Write dates as year, month and day" in refused.text
+    assert refused.field("from") == "soon"
+    assert "in 30 days" in refused.text
+    assert person.visitor.get("/panel/usage.csv?from=soon&by=day").status == 400
+
+
 def test_models_are_searched_narrowed_and_ordered(someone: Holder) -> None:
     """By what they are called, by what they can do, by their price; a word that is no choice narrows nothing."""
 

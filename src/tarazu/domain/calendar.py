@@ -7,12 +7,27 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from msgspec import Struct
+
 Clock = Callable[[], int]
 """Tells the instant that it is now. The command that a process begins with makes it; all others are handed it."""
 MILLISECONDS_PER_SECOND = 1_000
 MILLISECONDS_PER_MINUTE = 60_000
 MILLISECONDS_PER_HOUR = 3_600_000
 MILLISECONDS_PER_DAY = 86_400_000
+
+
+class DayRange(Struct, frozen=True):
+    """Calendar days, YYYY-MM-DD, from the first to the last."""
+
+    first: str
+    last: str
+
+    @property
+    def days(self) -> list[str]:
+        """List them, the earliest first."""
+        number = (date.fromisoformat(self.last) - date.fromisoformat(self.first)).days + 1
+        return days_until(self.last, number)
 
 
 def minute_of(now_ms: int) -> int:

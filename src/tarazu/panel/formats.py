@@ -128,6 +128,11 @@ class Formats(Struct, frozen=True):
         names = _GREGORIAN_MONTHS_IN_PERSIAN if self.language is Language.PERSIAN else _ENGLISH_MONTHS
         return f"{names[int(month) - 1]} {self.digits(year)}"
 
+    def jalali_month(self, day: str) -> str:
+        """Write the Jalali month that a day of the books is in, in Persian: آذر ۱۴۰۵."""
+        jalali = jalali_date.fromgregorian(date=gregorian_date.fromisoformat(day))
+        return f"{_JALALI_MONTHS[jalali.month - 1]} {self.digits(str(jalali.year))}"
+
     def iso(self, instant_ms: int) -> str:
         """Write an instant for programs, as the `datetime` of a `<time>`."""
         return self._local(instant_ms).isoformat(timespec="seconds")

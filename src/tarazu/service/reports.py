@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from tarazu.domain.accounts import Account, Key, KeyState
 from tarazu.domain.calendar import (
     MILLISECONDS_PER_MINUTE,
+    DayRange,
     day_of,
     day_start_ms,
     days_until,
@@ -135,8 +136,12 @@ class History(Struct, frozen=True, kw_only=True):
     months: tuple[str, ...]
 
 
-def overview(connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int) -> Overview:
-    """Show an account on its page of this month, this minute's window, and its usage in the last OVERVIEW_DAYS.
+def overview(
+    connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int, days: DayRange | None = None
+) -> Overview:
+    """Show an account on its page of this month, this minute's window, and its usage in these days.
+
+    Without `days` it is that of the last OVERVIEW_DAYS.
 
     Raises:
         ProvisioningError: there is no such account.
@@ -150,13 +155,15 @@ def overview(connection: Connection, account_id: str, catalogue: Catalogue, now_
         limit=quota_limit(plan),
         remaining=quota_remaining(account, plan),
         window=account_limit(account, catalogue.offer(account.plan), now_ms),
-        usage=usage_report(connection, account_id, catalogue, now_ms),
+        usage=usage_report(connection, account_id, catalogue, now_ms, days),
     )
 
 
-def usage_report(connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int) -> UsageReport:
-    """Add up what an account has used in the last OVERVIEW_DAYS, today included."""
-    days = days_until(day_of(now_ms, catalogue.zone), OVERVIEW_DAYS)
+def usage_report(
+    connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int, asked: DayRange | None = None
+) -> UsageReport:
+    """Add up what an account has used in the days that are asked for, or in the last OVERVIEW_DAYS, today included."""
+    days = days_until(day_of(now_ms, catalogue.zone), OVERVIEW_DAYS) if asked is None else asked.days
     first_day, last_day = days[0], days[-1]
     by_day = usage_by_day(connection, account_id, first_day=first_day, last_day=last_day)
     by_model = usage_by_model(connection, account_id, first_day=first_day, last_day=last_day)

@@ -8,9 +8,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tarazu.domain.accounts import Intake
+from tarazu.domain.calendar import day_of
+from tarazu.panel.messages import told
+from tarazu.panel.ranges import USUAL, Shown, offered_days, read_days
 from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
+from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.service.reports import Overview, key_list, overview, usage_report
 from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.intake import read_intake
@@ -31,29 +35,57 @@ class OverviewPages:
         self._office = office
 
     async def show(self, visit: Visit) -> Response:
-        """Show the account as it stands now."""
+        """Show the account as it stands now, and its usage in the days that are asked for."""
         now_ms = self._office.clock()
+        today = day_of(now_ms, self._office.catalogue.zone)
+        shown, refusal = _shown(visit, today)
 
         def look(connection: Connection) -> Glance:
             account_id = visit.someone.id
             return Glance(
-                overview=overview(connection, account_id, self._office.catalogue, now_ms),
+                overview=overview(connection, account_id, self._office.catalogue, now_ms, shown.days),
                 intake=read_intake(connection),
                 has_keys=bool(key_list(connection, account_id, now_ms, limit=1).keys),
             )
 
         glance = await self._office.look(look)
         bars = usage_bars(glance.overview.usage.days, visit.formats)
-        return visit.page("overview.html", glance=glance, bars=bars, now_ms=now_ms)
+        return visit.page(
+            "overview.html",
+            glance=glance,
+            bars=bars,
+            now_ms=now_ms,
+            shown=shown,
+            offered_days=offered_days(today, visit.formats),
+            range_query=_range_query(visit),
+            begin=visit.query("from"),
+            end=visit.query("until"),
+            range_refusal=refusal,
+        )
 
     async def csv(self, visit: Visit) -> Response:
-        """Answer with the figures by day, by model or by key."""
+        """Answer with the figures by day, by model or by key, of the days that are asked for."""
         now_ms = self._office.clock()
         by = next((by for by in Grouping if by.value == visit.query("by")), None)
         if by is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
+        shown, refusal = _shown(visit, day_of(now_ms, self._office.catalogue.zone))
+        if refusal is not None:
+            raise HTTPException(HTTPStatus.BAD_REQUEST)
         usage = await self._office.look(
-            lambda connection: usage_report(connection, visit.someone.id, self._office.catalogue, now_ms)
+            lambda connection: usage_report(connection, visit.someone.id, self._office.catalogue, now_ms, shown.days)
         )
         headers = {"content-disposition": f'attachment; filename="tarazu-usage-by-{by}.csv"'}
         return Response(usage_csv(usage, by), media_type="text/csv", headers=headers)
+
+
+def _shown(visit: Visit, today: str) -> tuple[Shown, str | None]:
+    """Tell the days that are asked for; where they cannot be shown, the usual ones, and what is wrong."""
+    try:
+        return read_days(visit.query("range"), visit.query("from"), visit.query("until"), today), None
+    except ProvisioningError as error:
+        return read_days(USUAL, "", "", today), told(error, visit.formats)
+
+
+def _range_query(visit: Visit) -> dict[str, str]:
+    return {name: visit.query(name) for name in ("range", "from", "until")}
