@@ -4,8 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.domain.credits import Source, give_back, quota_remaining, source_for, take, turn_page
-from tests.support.values import make_account, make_hold, make_plan
+from tarazu.domain.credits import (
+    Means,
+    Source,
+    give_back,
+    is_low,
+    means_of,
+    quota_remaining,
+    source_for,
+    take,
+    turn_page,
+)
+from tests.support.values import make_account, make_catalogue, make_hold, make_model, make_plan
 
 amounts = st.integers(0, 1_000)
 
@@ -47,6 +57,30 @@ def test_remaining_quota_is_not_negative() -> None:
     assert quota_remaining(make_account(used=12), make_plan(monthly_credits=10)) == 0
     assert quota_remaining(make_account(used=3), make_plan(monthly_credits=10)) == 7
     assert quota_remaining(make_account(used=3), None) == 0
+
+
+@given(amounts, amounts, st.none() | amounts, st.lists(st.sampled_from([0, 1, 5, 100]), min_size=1, max_size=3))
+def test_means_say_what_an_admission_would(used: int, balance: int, quota: int | None, prices: list[int]) -> None:
+    """Nothing is refused, some is, or all is: for every account, plan and catalogue."""
+    models = {f"m{place}": make_model(f"m{place}", price) for place, price in enumerate(prices)}
+    plan = None if quota is None else make_plan(monthly_credits=quota)
+    catalogue = make_catalogue(models=list(models.values()), plans=[] if plan is None else [plan])
+    account = make_account(used=used, balance=balance, plan=None if plan is None else plan.name)
+    means = means_of(account, catalogue)
+    paid = [price for price in prices if source_for(account, plan, price) is not None]
+    is_offered = plan is not None or balance > 0
+    assert (means is Means.NO_OFFER) == (not is_offered)
+    if is_offered:
+        assert (means is Means.NONE) == (not paid)
+        assert (means is Means.FREE_ONLY) == (bool(paid) and not any(paid) and any(prices))
+    if means is Means.LOW:
+        assert 5 * (max(0, (quota or 0) - used) + balance) <= (quota or 0)
+
+
+@pytest.mark.parametrize(("left", "whole", "said"), [(20, 100, True), (21, 100, False), (0, 1, True), (0, 0, False)])
+def test_four_fifths_used_is_low(left: int, whole: int, *, said: bool) -> None:
+    """From the very credit on; of nothing, nothing is used."""
+    assert is_low(left, whole) is said
 
 
 @given(amounts, amounts, amounts, st.none() | amounts)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tarazu.domain.bounds import Bounds
-from tarazu.domain.catalogue import BackendSpec, Capabilities, Model, Offer, Plan
+from tarazu.domain.catalogue import BackendSpec, Capabilities, Model, Offer, Plan, Shop
 from tarazu.service.configuration import ServerSettings, load
 from tests.support.configuration_files import FILE_NAME, MODEL, load_text, problems_of
 
@@ -27,6 +27,11 @@ hosts = ["ai.example.org", "localhost:9000"]
 
 [operators]
 second_factor = "required"
+
+[shop]
+name = "Acme"
+payment_url = "https://pay.example.com/top-up?shop=7"
+contact = "help@example.com"
 
 [database]
 url = "sqlite:////var/lib/tarazu/books.db"
@@ -113,6 +118,9 @@ def test_every_setting_arrives_where_the_service_reads_it(folder: Path) -> None:
     assert configuration.operators.need_second_factor
     assert configuration.database_url == "sqlite:////var/lib/tarazu/books.db"
     assert catalogue.zone == ZoneInfo("Asia/Tehran")
+    assert catalogue.shop == Shop(
+        name="Acme", payment_url="https://pay.example.com/top-up?shop=7", contact="help@example.com"
+    )
     assert catalogue.currency == "EUR"
     assert catalogue.abandoned_per_hour == 4
     assert catalogue.default_model == "acme/fast:v1.5"
@@ -172,6 +180,7 @@ def test_one_model_is_enough(folder: Path) -> None:
         hosts=(),
     )
     assert not configuration.operators.need_second_factor
+    assert catalogue.shop == Shop()
     assert configuration.database_url == "sqlite:///tarazu.db"
     assert (catalogue.zone, catalogue.currency, catalogue.default_model) == (ZoneInfo("UTC"), "IRT", None)
     assert catalogue.payg == Offer(models=("*",), requests_per_minute=20)

@@ -76,7 +76,7 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
         (
             "[weather]",
             (
-                "1: weather: unknown section, there are server, logs, database, operators, billing, payg, keys, "
+                "1: weather: unknown section, there are server, logs, database, operators, shop, billing, payg, keys, "
                 "idempotency, plans and models"
             ),
         ),
@@ -113,6 +113,22 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
         (
             "[server]\npublic_url = 5",
             f"2: server.public_url: expected an http:// or https:// address; {HIDDEN}",
+        ),
+        (
+            '[shop]\npayment_url = "pay.example.com"',
+            '2: shop.payment_url: expected an address that begins with "http://" or "https://"',
+        ),
+        (
+            '[shop]\npayment_url = "javascript:alert(1)"',
+            '2: shop.payment_url: expected an address that begins with "http://" or "https://"',
+        ),
+        (
+            '[shop]\npayment_url = "https://shop:secret@pay.example.com"',
+            "2: shop.payment_url: expected an address without user and password, which would be a secret in this file",
+        ),
+        (
+            '[shop]\ncontact = "help at example.com"',
+            '2: shop.contact: expected an email address, or an address that begins with "https://"',
         ),
         (
             '[server]\ntrusted_proxies = ["10.0.0.1/8"]',
@@ -255,7 +271,7 @@ def test_characters_that_steer_a_terminal_are_escaped(tmp_path: Path) -> None:
     assert problems_of(tmp_path, text) == [
         (
             'tarazu.toml:1: "\\u009b1m\\u2028": unknown section, '
-            "there are server, logs, database, operators, billing, payg, keys, idempotency, plans and models"
+            "there are server, logs, database, operators, shop, billing, payg, keys, idempotency, plans and models"
         ),
         ('tarazu.toml:3: server.port: expected a port from 0 (any free one) to 65535, got "\\u001b[1m\\u009b\\u2029"'),
     ]

@@ -114,13 +114,14 @@ def _hold(asked: Asked, caller: Caller, catalogue: Catalogue, now_ms: int) -> Ho
     assert account.period == period_of(now_ms, catalogue.zone), "the account is on another period's page"
     plan = catalogue.plan(account.plan)
     if plan is None and account.balance <= 0:
-        return Refusal(error=Error.UPGRADE_REQUIRED)  # 14
+        return Refusal(error=Error.UPGRADE_REQUIRED, message=_unpaid(Error.UPGRADE_REQUIRED, catalogue))  # 14
     model = catalogue.usable_model(asked.request.model, catalogue.offer(account.plan), caller.key.models)
     if model is None:
         return Refusal(error=Error.MODEL_NOT_FOUND)  # 15
     source = source_for(account, plan, model.credits)
     if source is None:
-        return _exhausted(account, plan, model)  # 16
+        message = _unpaid(Error.API_CREDITS_EXHAUSTED, catalogue)
+        return _exhausted(account, plan, model, message)  # 16
     return Hold(
         request_id=asked.request_id,
         account_id=account.id,
@@ -172,9 +173,16 @@ def _sender(caller: Caller) -> Sender:
     return Sender(caller.account.id, caller.key.id)
 
 
-def _exhausted(account: Account, plan: Plan | None, model: Model) -> Refusal:
+def _unpaid(error: Error, catalogue: Catalogue) -> str | None:
+    """Name the page on which this shop's customers pay, after the table's own text; None: it has none."""
+    payment_url = catalogue.shop.payment_url
+    return None if payment_url is None else f"{error.value.message} Pay here: {payment_url}"
+
+
+def _exhausted(account: Account, plan: Plan | None, model: Model, message: str | None) -> Refusal:
     return Refusal(
         error=Error.API_CREDITS_EXHAUSTED,
+        message=message,
         details=ExhaustedDetails(
             period=account.period,
             used=account.used,

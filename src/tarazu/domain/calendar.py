@@ -67,6 +67,11 @@ def periods_until(period: str, number: int) -> list[str]:
     return [_period_at(months) for months in range(last, last - number, -1)]
 
 
+def next_period_day(period: str) -> str:
+    """Tell the first day, YYYY-MM-DD, of the period after one."""
+    return f"{periods_from(period, 2)[1]}-01"
+
+
 def days_until(day: str, number: int) -> list[str]:
     """List the days that end with one, `number` in all, the earliest first."""
     last = date.fromisoformat(day)

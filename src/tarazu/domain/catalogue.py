@@ -100,6 +100,20 @@ class Plan(Offer, frozen=True, kw_only=True):
     monthly_credits: int
 
 
+class Shop(Struct, frozen=True, kw_only=True):
+    """Whose service it is, the page on which its customers pay, and where they ask: an email address or a page."""
+
+    name: str | None = None
+    payment_url: str | None = None
+    contact: str | None = None
+
+    @property
+    def contact_url(self) -> str | None:
+        """The address that leads to the contact."""
+        is_email = self.contact is not None and not self.contact.startswith(("http://", "https://"))
+        return f"mailto:{self.contact}" if is_email else self.contact
+
+
 class Catalogue(Struct, frozen=True, kw_only=True):
     """Everything on sale, in the order of the file. `zone` is the time zone in which days and months turn.
 
@@ -114,6 +128,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     default_model: str | None = None
     bounds: Bounds = Bounds()
     abandoned_per_hour: int = 60
+    shop: Shop = Shop()
 
     def plan(self, name: str | None) -> Plan | None:
         """Find a plan; an account whose plan is no longer on sale counts as one without a plan."""

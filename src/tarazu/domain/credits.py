@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tarazu.domain.accounts import Account
-from tarazu.domain.catalogue import Plan
+from tarazu.domain.catalogue import ANY_MODEL, Catalogue, Plan
 
 BALANCE_MAX = 10**15
 """The most that a top-up or an adjustment may bring a balance to: far below what 64 bits hold.
@@ -63,6 +63,24 @@ class Hold(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
 
 
+LOW_PART = 5
+"""Where one in so many is left, four of five are used: 80 %."""
+
+
+class Means(StrEnum):
+    """Whether an account can pay for requests."""
+
+    ENOUGH = "enough"
+    LOW = "low"
+    """Of quota and balance together a fifth of the quota is left, or less."""
+    FREE_ONLY = "free_only"
+    """Nothing is left that pays for a model with a price."""
+    NONE = "none"
+    """Nothing is left that pays for any of its models."""
+    NO_OFFER = "no_offer"
+    """It has neither a plan nor a balance."""
+
+
 def turn_page(account: Account, period: str, used: int) -> Account:
     """Turn to the account's page of `period`, on which `used` is spent: what its requests of that period cost.
 
@@ -87,6 +105,27 @@ def source_for(account: Account, plan: Plan | None, cost: int) -> Source | None:
     if plan is not None and quota_remaining(account, plan) >= cost:
         return Source.PLAN
     return Source.BALANCE if account.balance >= cost else None
+
+
+def means_of(account: Account, catalogue: Catalogue) -> Means:
+    """Judge whether what is left of quota and balance pays for the models that the account may use.
+
+    The account is on the page of the present period.
+    """
+    plan = catalogue.plan(account.plan)
+    prices = [model.credits for model in catalogue.usable_models(catalogue.offer(account.plan), (ANY_MODEL,))]
+    priced = [price for price in prices if price]
+    if plan is None and account.balance <= 0:
+        return Means.NO_OFFER
+    if priced and source_for(account, plan, min(priced)) is None:
+        return Means.FREE_ONLY if 0 in prices else Means.NONE
+    left = quota_remaining(account, plan) + account.balance
+    return Means.LOW if priced and is_low(left, quota_limit(plan)) else Means.ENOUGH
+
+
+def is_low(left: int, whole: int) -> bool:
+    """Tell whether four fifths are used, or more; of nothing, nothing is."""
+    return whole > 0 and left * LOW_PART <= whole
 
 
 def take(account: Account, cost: int, source: Source) -> Account:

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from tarazu.domain.accounts import Account
+
 
 class PersonKind(StrEnum):
     """The two worlds of people. Nobody of the one is anybody in the other."""
@@ -21,6 +23,8 @@ class Person(Struct, frozen=True, kw_only=True):
     email: str
     language: str | None
     has_second_factor: bool = False
+    account: Account | None = None
+    """Of a holder, as it stood when it was read."""
 
 
 class OperatorStatus(StrEnum):

@@ -12,6 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tarazu.api.routing import ExactRoute
+from tarazu.domain.accounts import Account
+from tarazu.domain.calendar import next_period_day, period_of
+from tarazu.domain.credits import Means, means_of, turn_page
 from tarazu.domain.people import PersonKind
 from tarazu.domain.secrets import digest_of
 from tarazu.panel.cookies import cookie_of
@@ -134,11 +137,17 @@ class Frame:
             cookie=cookie_of(request, LANGUAGE_COOKIE, known),
             accept_language=request.headers.get("accept-language", ""),
         )
-        origin = request.scope[ORIGIN]
+        origin, catalogue = request.scope[ORIGIN], self._office.catalogue
+        period = period_of(self._office.clock(), catalogue.zone)
+        account = None if signed_in is None else signed_in.person.account
         return Visit(
             site=self.site,
             request=request,
-            formats=Formats(language, self._office.catalogue.zone),
+            formats=Formats(language, catalogue.zone),
+            shop=catalogue.shop,
+            means=Means.ENOUGH if account is None else means_of(_this_period(account, period), catalogue),
+            has_plan=account is not None and catalogue.plan(account.plan) is not None,
+            renewal_day=next_period_day(period),
             origin=origin,
             signed_in=signed_in,
             secret=secret,
@@ -334,6 +343,11 @@ def _problem(refused: Refused | None) -> HTTPException:
 def _origin_of(address: str) -> str:
     """Cut an address behind its scheme, host and port."""
     return "/".join(address.lower().split("/", 3)[:3])
+
+
+def _this_period(account: Account, period: str) -> Account:
+    """Take an account whose page is of an earlier period as one that has used nothing in this one."""
+    return account if account.period == period else turn_page(account, period, 0)
 
 
 def cookie_name(name: str, *, is_secure: bool) -> str:

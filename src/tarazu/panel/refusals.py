@@ -89,6 +89,11 @@ class Refused(Struct, frozen=True, kw_only=True):
         kind = refusal.error.value
         return cls(status=kind.status, error=refusal.error.name, retry_after_s=refusal.retry_after_s)
 
+    @property
+    def is_unpaid(self) -> bool:
+        """Whether a top-up or a plan helps."""
+        return self.error in {Error.UPGRADE_REQUIRED.name, Error.API_CREDITS_EXHAUSTED.name}
+
     def told(self, formats: Formats) -> str:
         """Say it."""
         if self.error:

@@ -12,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tarazu.domain.browsers import browser_words
+from tarazu.domain.catalogue import Shop
+from tarazu.domain.credits import Means
 from tarazu.domain.keys import base62
 from tarazu.domain.numbers import read_number
 from tarazu.domain.people import Person
@@ -39,6 +41,12 @@ class Visit(Struct, frozen=True, kw_only=True):
     site: Site
     request: Request
     formats: Formats
+    shop: Shop
+    means: Means = Means.ENOUGH
+    """Whether the account of the holder who is signed in can pay."""
+    has_plan: bool = False
+    renewal_day: str = ""
+    """The first day of the next period, on which quotas are new."""
     origin: Origin
     signed_in: SignedIn | None = None
     secret: str = ""

@@ -113,6 +113,7 @@ def _login_of_holder(connection: Connection, account: Account | None) -> Login |
         email=account.email,
         language=None if login is None else login.language,
         has_second_factor=has_second_factor(connection, account.id),
+        account=account,
     )
     return Login(person, None if login is None else login.password)
 

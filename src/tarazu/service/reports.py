@@ -22,7 +22,7 @@ from tarazu.domain.calendar import (
     periods_until,
 )
 from tarazu.domain.catalogue import Catalogue, Plan
-from tarazu.domain.credits import Reason, RequestState, Source, quota_limit, quota_remaining
+from tarazu.domain.credits import Reason, RequestState, Source, is_low, quota_limit, quota_remaining
 from tarazu.domain.rate_limit import RateLimit, account_limit
 from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
 from tarazu.service.finding import existing_account, keys_page, no_key
@@ -31,6 +31,7 @@ from tarazu.service.provisioning_errors import NotThereError
 from tarazu.store.keys import find_key
 from tarazu.store.pages import on_page
 from tarazu.store.request_history import RequestRow, find_request, newest_requests
+from tarazu.store.topups import last_topup
 from tarazu.store.usage import Usage, usage_by_day, usage_by_key, usage_by_model
 
 OVERVIEW_DAYS = 30
@@ -67,6 +68,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     remaining: int
     window: RateLimit
     usage: UsageReport
+    is_low: bool = False
+    """Whether four fifths of the quota, or without a plan of the last top-up, are used."""
 
 
 class KeyLine(Struct, frozen=True, kw_only=True):
@@ -149,13 +152,17 @@ def overview(
     found = existing_account(connection, account_id)
     (account,) = on_page(connection, [found], period_of(now_ms, catalogue.zone))
     plan = catalogue.plan(account.plan)
+    remaining = quota_remaining(account, plan)
     return Overview(
         account=account,
         plan=plan,
         limit=quota_limit(plan),
-        remaining=quota_remaining(account, plan),
+        remaining=remaining,
         window=account_limit(account, catalogue.offer(account.plan), now_ms),
         usage=usage_report(connection, account_id, catalogue, now_ms, days),
+        is_low=is_low(remaining, quota_limit(plan))
+        if plan
+        else is_low(account.balance, last_topup(connection, account_id)),
     )
 
 

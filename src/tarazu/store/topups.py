@@ -30,6 +30,12 @@ def insert_topup(connection: Connection, topup: Topup) -> None:
     connection.execute(insert(topups).values(asdict(topup)))
 
 
+def last_topup(connection: Connection, account_id: str) -> int:
+    """Tell the credits of an account's newest top-up; 0: it has none."""
+    newest = select(topups.c.credits).where(topups.c.account_id == account_id).order_by(topups.c.id.desc()).limit(1)
+    return connection.execute(newest).scalar_one_or_none() or 0
+
+
 def find_topup(connection: Connection, reference: str) -> Topup | None:
     """Read the top-up with this reference."""
     columns = [topups.c[name] for name in Topup.__struct_fields__]

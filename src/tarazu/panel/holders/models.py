@@ -13,7 +13,7 @@ from tarazu.domain.accounts import Account
 from tarazu.domain.catalogue import Model
 from tarazu.domain.search_form import any_reads, search_form
 from tarazu.panel.acting import act
-from tarazu.panel.holders.offer import can_pay, offered_models
+from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.messages import later, translations
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
@@ -70,7 +70,6 @@ class ModelPages:
             capability_filter=[("", gettext("anything")), *able],
             orders=[(name, gettext(word)) for name, word in ORDER_NAMES.items()],
             ready={model.id for model in models if self._pools[model.id].available},
-            is_payable=can_pay(account, self._office.catalogue),
             capabilities_of=capabilities_of,
             currency=self._office.catalogue.currency,
         )

@@ -7,8 +7,3 @@ from tarazu.domain.catalogue import ANY_MODEL, Catalogue, Model
 def offered_models(account: Account, catalogue: Catalogue) -> tuple[Model, ...]:
     """List the models of its plan, or of the pay-as-you-go section, in catalogue order."""
     return tuple(catalogue.usable_models(catalogue.offer(account.plan), (ANY_MODEL,)))
-
-
-def can_pay(account: Account, catalogue: Catalogue) -> bool:
-    """Tell whether it has a plan or a balance; with neither, nothing can be called."""
-    return catalogue.plan(account.plan) is not None or account.balance > 0

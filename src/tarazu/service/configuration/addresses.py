@@ -11,6 +11,8 @@ ADMIN_PATH = "/admin"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?", re.ASCII)
+_EMAIL = re.compile(r"[!-~]{1,64}@[A-Za-z0-9.-]{1,255}", re.ASCII)
+_NO_PAGE = "expected an address of ASCII characters without spaces and without #"
 _SQLITE = re.compile(r"sqlite:///(?P<path>[^?#\x00-\x1f\x7f]+)", re.DOTALL)
 _EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgresql://USER@HOST/DATABASE"'
 
@@ -40,6 +42,19 @@ def base_address_fault(url: str, *endings: str) -> str | None:
         (ending is None, f"leave {ending} out at the end of the address, the service adds it"),
     )
     return next((fault for is_met, fault in demands if not is_met), None)
+
+
+def page_address_fault(url: str) -> str | None:
+    """Tell what is wrong with the address of a page, which people are led to; None: nothing."""
+    path, _, _ = url.partition("?")
+    return base_address_fault(path) if _VISIBLE.fullmatch(url) and "#" not in url else _NO_PAGE
+
+
+def contact_fault(text: str) -> str | None:
+    """Tell what is wrong with where people ask: an email address, or the address of a page; None: nothing."""
+    if text.startswith(("http://", "https://")):
+        return page_address_fault(text)
+    return None if _EMAIL.fullmatch(text) else 'expected an email address, or an address that begins with "https://"'
 
 
 def network_fault(text: str) -> str | None:

@@ -7,7 +7,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tarazu.domain.bounds import MIB, Bounds
-from tarazu.domain.catalogue import ANY_MODEL, NO_PLAN, Capabilities, Catalogue, Model, Offer, Plan
+from tarazu.domain.catalogue import ANY_MODEL, NO_PLAN, Capabilities, Catalogue, Model, Offer, Plan, Shop
+from tarazu.service.configuration.addresses import contact_fault, page_address_fault
 from tarazu.service.configuration.backends import read_backend
 from tarazu.service.configuration.lines import KeyPath
 from tarazu.service.configuration.problems import Findings, did_you_mean, listed, shown
@@ -18,6 +19,7 @@ from tarazu.service.configuration.schema import (
     ModelSection,
     PaygSection,
     PlanSection,
+    ShopSection,
 )
 from tarazu.service.configuration.sections import read_section, read_tables
 from tarazu.service.configuration.surroundings import Surroundings
@@ -60,8 +62,18 @@ def read_catalogue(document: dict[str, Any], surroundings: Surroundings, finding
         currency=billing.currency,
         default_model=default_model,
         bounds=_bounds(document, findings),
+        shop=_shop(document, findings),
         abandoned_per_hour=billing.abandoned_per_hour if billing.abandoned == "free" else 0,
     )
+
+
+def _shop(document: dict[str, Any], findings: Findings) -> Shop:
+    section = read_section(ShopSection, document.get("shop", {}), ("shop",), findings)
+    for name, fault_of in (("payment_url", page_address_fault), ("contact", contact_fault)):
+        text = getattr(section, name)
+        if text is not None and (fault := fault_of(text)):
+            findings.add(("shop", name), fault)
+    return Shop(name=section.name, payment_url=section.payment_url, contact=section.contact)
 
 
 def _bounds(document: dict[str, Any], findings: Findings) -> Bounds:

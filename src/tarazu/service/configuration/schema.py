@@ -219,6 +219,14 @@ class BillingSection(Struct, frozen=True):
     abandoned_per_hour: Count = 60
 
 
+class ShopSection(Struct, frozen=True):
+    """[shop]: whose service it is, where its customers pay, and where they ask."""
+
+    name: Text | None = None
+    payment_url: Url | None = None
+    contact: Text | None = None
+
+
 class OperatorsSection(Struct, frozen=True):
     """[operators]: what is asked of the operators who sign in to their pages."""
 
@@ -300,6 +308,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "logs": LogSettings,
     "database": DatabaseSection,
     "operators": OperatorsSection,
+    "shop": ShopSection,
     "billing": BillingSection,
     "payg": PaygSection,
     "keys": KeysSection,
