@@ -461,6 +461,24 @@ def test_the_shop_shows_what_has_happened(shop: Shop, backend: ScriptedBackend) 
     assert "failed, not charged" in requests
 
 
+def test_the_first_page_begins_with_what_needs_care(switch: Shop) -> None:
+    """Before all figures, each with a way to where it is seen to; backends that are ready are counted, and folded."""
+    books = switch.service.provisioning
+    books.create_account(name="Unverified", status=AccountStatus.UNVERIFIED)
+    books.stop_intake(retry_after_s=60)
+    page = switch.visitor.get("/admin/")
+    assert page.html is not None
+    assert page.text.index("Needs attention") < page.text.index("Last hour")
+    assert re.search(r"\d+ accounts? (is|are) not verified", page.text)
+    assert "/admin/accounts?status=unverified" in page.html.values("href", "a")
+    assert "Traffic is off" in page.text
+    assert re.search(r"\d+ ready", page.text)
+    assert page.text.index("Last 24 hours by hour") < page.text.rindex("By model")
+    week = switch.visitor.get("/admin/?range=7").text
+    assert "credits in 7 days" in week
+    assert "Write dates" in switch.visitor.get("/admin/?until=x").text
+
+
 def test_a_request_is_found_by_what_its_caller_was_told(shop: Shop) -> None:
     """By the id of its answer or its own: it leads to the account, and on its page to the request."""
     answer = call(shop.service, shop.customer.secret, "test/two")
@@ -493,7 +511,7 @@ def test_the_catalogue_is_searched(shop: Shop) -> None:
     assert listed("TEST/ONE") == (True, False)
     assert listed("127.0.0.1") == (True, True)
     assert listed("nobody") == (False, False)
-    assert "No backend is called so." in shop.visitor.get("/admin/catalogue?search=nobody").text
+    assert "No backend matches." in shop.visitor.get("/admin/catalogue?search=nobody").text
 
 
 def test_the_audit_says_that_the_books_balance_or_what_differs(shop: Shop) -> None:

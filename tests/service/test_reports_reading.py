@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import Connection
 
 from bench.books import Size, account_id, fill
+from tarazu.domain.calendar import DayRange
 from tarazu.service.reports import history, history_entry, key_list, overview
-from tarazu.service.shop_report import shop_report
+from tarazu.service.shop_report import care, sales, shop_report
 from tarazu.store.engine import transaction
 from tarazu.store.schema import metadata
 from tests.support.books import Books, open_books
@@ -49,6 +50,8 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "request": lambda connection: history_entry(connection, ACCOUNT, newest_id(connection)),
     "keys": lambda connection: key_list(connection, ACCOUNT, NOW_MS),
     "shop": lambda connection: shop_report(connection, ZONE, NOW_MS),
+    "sales of ten days": lambda connection: sales(connection, CATALOGUE, DayRange("2026-06-21", "2026-06-30")),
+    "accounts that need care": lambda connection: care(connection, CATALOGUE, NOW_MS),
 }
 
 

@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.calendar import DayRange, day_of
 from tarazu.domain.credits import Reason
-from tarazu.service.shop_report import Lately, ShopReport, shop_report
+from tarazu.service.shop_report import Lately, ShopReport, care, sales, shop_report
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Sweep
 from tarazu.store.shop import AccountUsage, DayFigures, WithoutReply
@@ -210,3 +211,71 @@ def test_who_leaves_and_who_runs_out_of_time_is_named(books: Books) -> None:
         WithoutReply(account_id="acc_2", account_name="Grace", abandoned=0, timed_out=1, charged=0),
     )
     assert seen.last_hour.without_reply == seen.last_day.without_reply == expected
+
+
+def test_sales_are_told_by_day_model_and_account(books: Books) -> None:
+    """What accounts without a plan have used is money too, at the prices of today; each figure adds up to the total."""
+    for at_ms, key in (
+        (NOON_MS - 2 * DAY_MS, 1),
+        (NOON_MS - DAY_MS, 1),
+        (NOON_MS - DAY_MS, 2),
+        (NOON_MS, 1),
+        (NOON_MS, 2),
+    ):
+        ask(books, at_ms, key=key, end=charge)
+    ask(books, NOON_MS, end=release)
+    books.execute("UPDATE accounts SET plan = NULL WHERE id = 'acc_2'")
+    model = books.catalogue.models["small"]
+    days = DayRange(day_of(NOON_MS - DAY_MS, books.catalogue.zone), day_of(NOON_MS, books.catalogue.zone))
+    with transaction(books.engine, read_only=True) as connection:
+        sold = sales(connection, books.catalogue, days)
+        quiet = sales(connection, books.catalogue, DayRange("2001-01-01", "2001-01-03"))
+    assert [line.usage.requests for line in sold.days] == [2, 2]
+    assert [(line.id, line.usage.requests) for line in sold.models] == [("small", 4)]
+    assert sold.total.usage.requests == 4
+    assert sold.of_plans.credits == 2 * model.credits
+    assert model.payg_amount
+    assert [line.money for line in sold.days] == [model.payg_amount] * 2
+    assert sold.total.money == 2 * model.payg_amount
+    assert [(line.account_id, line.usage.requests) for line in sold.accounts.top] == [("acc_1", 2), ("acc_2", 2)]
+    assert (len(quiet.days), quiet.models, quiet.total.usage, quiet.accounts.top) == (3, (), Usage(), ())
+
+
+def test_the_requests_of_each_hour_are_counted_with_those_that_failed(books: Books) -> None:
+    """Of the last day, the latest hour last."""
+    for at_ms, end in (
+        (NOON_MS - DAY_MS + 1, charge),
+        (NOON_MS - HOUR_MS, release),
+        (NOON_MS - HOUR_MS + 1, charge),
+        (NOON_MS, release),
+    ):
+        ask(books, at_ms, end=end)
+    found = shop_of(books, NOON_MS).hours
+    assert len(found) == 24
+    assert found[-1].since_ms == NOON_MS + 1 - HOUR_MS
+    assert [(hour.requests, hour.failed) for hour in found[-2:]] == [(1, 1), (2, 1)]
+    assert sum(hour.requests for hour in found) == 4
+
+
+def test_accounts_that_need_care_are_counted(books: Books) -> None:
+    """Active ones on a plan with neither quota nor balance, this month; and those that are not verified."""
+    plan = books.catalogue.plans["basic"]
+    period = day_of(NOON_MS, books.catalogue.zone)[:7]
+    books.add(
+        make_account(id="acc_3", plan=plan.name, used=plan.monthly_credits, period=period, balance=0),
+        make_account(id="acc_4", plan=plan.name, used=plan.monthly_credits, period=period, balance=1),
+        make_account(id="acc_5", plan=plan.name, used=plan.monthly_credits, period="2001-01", balance=0),
+        make_account(
+            id="acc_6",
+            plan=plan.name,
+            used=plan.monthly_credits,
+            period=period,
+            balance=0,
+            status=AccountStatus.BLOCKED,
+        ),
+        make_account(id="acc_7", status=AccountStatus.UNVERIFIED),
+    )
+    with transaction(books.engine, read_only=True) as connection:
+        found = care(connection, books.catalogue, NOON_MS)
+    assert (found.exhausted, found.unverified) == (1, 1)
+    books.execute("UPDATE accounts SET used = 0, balance = 0")

@@ -178,7 +178,7 @@ def usage_report(
     return UsageReport(
         days=tuple(UsageLine(id=day, name=day, usage=by_day.get(day, Usage())) for day in days),
         models=_dearest_first(
-            UsageLine(id=id_, name=_model_name(catalogue, id_), usage=usage) for id_, usage in by_model.items()
+            UsageLine(id=id_, name=model_name(catalogue, id_), usage=usage) for id_, usage in by_model.items()
         ),
         keys=_dearest_first(UsageLine(id=each.key_id, name=each.key_name, usage=each.usage) for each in by_key),
         total=sum(by_day.values(), start=Usage()),
@@ -258,7 +258,7 @@ def history_of_one(connection: Connection, account_id: str, request_id: str) -> 
     return History(entries=() if found is None else (_entry(found),), more=False, months=())
 
 
-def _model_name(catalogue: Catalogue, model_id: str) -> str:
+def model_name(catalogue: Catalogue, model_id: str) -> str:
     """Name a model for people; by its id where it is not sold any more."""
     model = catalogue.models.get(model_id)
     return model_id if model is None else model.display_name

@@ -6,17 +6,32 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import AccountStatus
-from tarazu.domain.calendar import MILLISECONDS_PER_HOUR, day_of, day_start_ms, minute_of, period_of, periods_until
+from tarazu.domain.calendar import (
+    MILLISECONDS_PER_HOUR,
+    DayRange,
+    day_of,
+    day_start_ms,
+    minute_of,
+    period_of,
+    periods_until,
+)
+from tarazu.domain.catalogue import Catalogue
 from tarazu.service.identifiers import first_completion_id
+from tarazu.service.reports import model_name
 from tarazu.store.shop import (
     DayFigures,
     ModelFigures,
+    Sold,
     WithoutReply,
     accounts_by_status,
     accounts_without_reply,
+    by_hour,
+    count_exhausted,
     day_figures,
     figures_by_model,
+    sold_by_day,
 )
+from tarazu.store.usage import Usage
 
 NEWEST_MAX = 20_000
 """Of the newest requests so many are looked at, however many there are."""
@@ -43,6 +58,40 @@ class Lately(Struct, frozen=True, kw_only=True):
     without_reply: tuple[WithoutReply, ...]
 
 
+class Hour(Struct, frozen=True, kw_only=True):
+    """The requests of an hour that begins at `since_ms`, and how many of them failed."""
+
+    since_ms: int
+    requests: int
+    failed: int
+
+
+class Care(Struct, frozen=True, kw_only=True):
+    """Which accounts may need an operator: active ones with nothing left of quota and balance, and unverified ones."""
+
+    exhausted: int
+    unverified: int
+
+
+class SoldLine(Struct, frozen=True, kw_only=True):
+    """What was used on a day, or of a model. `money` is what accounts without a plan have used, at today's prices."""
+
+    id: str
+    name: str
+    usage: Usage
+    money: int
+
+
+class Sales(Struct, frozen=True, kw_only=True):
+    """What all accounts have used in some days: day by day, by model, and those that spent most."""
+
+    days: tuple[SoldLine, ...]
+    models: tuple[SoldLine, ...]
+    total: SoldLine
+    of_plans: Usage
+    accounts: DayFigures
+
+
 class ShopReport(Struct, frozen=True, kw_only=True):
     """The shop as it stands: lately, today (`day`, in the catalogue's time zone), and its accounts by status."""
 
@@ -51,6 +100,36 @@ class ShopReport(Struct, frozen=True, kw_only=True):
     day: str
     today: DayFigures
     accounts: dict[AccountStatus, int]
+    hours: tuple[Hour, ...]
+
+
+def sales(connection: Connection, catalogue: Catalogue, days: DayRange) -> Sales:
+    """Add up what was sold in some days."""
+    since_minute = minute_of(day_start_ms(days.first, catalogue.zone))
+    sold = sold_by_day(connection, days, since_minute=since_minute)
+    models = {each.model_id: each.model_id for each in sold}
+    by_model = [
+        _line(
+            model_id, model_name(catalogue, model_id), [each for each in sold if each.model_id == model_id], catalogue
+        )
+        for model_id in models
+    ]
+    return Sales(
+        days=tuple(_line(day, day, [each for each in sold if each.day == day], catalogue) for day in days.days),
+        models=tuple(sorted(by_model, key=lambda line: (-line.usage.credits, -line.usage.requests, line.id))),
+        total=_line("", "", sold, catalogue),
+        of_plans=sum((each.usage for each in sold if each.has_plan), start=Usage()),
+        accounts=day_figures(connection, days, since_minute=since_minute, top=TOP_ACCOUNTS),
+    )
+
+
+def care(connection: Connection, catalogue: Catalogue, now_ms: int) -> Care:
+    """Count the accounts that may need an operator."""
+    quotas = {name: plan.monthly_credits for name, plan in catalogue.plans.items()}
+    return Care(
+        exhausted=count_exhausted(connection, quotas, period_of(now_ms, catalogue.zone)),
+        unverified=accounts_by_status(connection)[AccountStatus.UNVERIFIED],
+    )
 
 
 def shop_report(connection: Connection, zone: tzinfo, now_ms: int) -> ShopReport:
@@ -60,8 +139,29 @@ def shop_report(connection: Connection, zone: tzinfo, now_ms: int) -> ShopReport
         last_hour=lately(connection, GLANCE_HOURS, zone, now_ms),
         last_day=lately(connection, DAY_HOURS, zone, now_ms),
         day=day,
-        today=day_figures(connection, day, since_minute=minute_of(day_start_ms(day, zone)), top=TOP_ACCOUNTS),
+        today=day_figures(
+            connection, DayRange(day, day), since_minute=minute_of(day_start_ms(day, zone)), top=TOP_ACCOUNTS
+        ),
         accounts=accounts_by_status(connection),
+        hours=hours(connection, zone, now_ms),
+    )
+
+
+def hours(connection: Connection, zone: tzinfo, now_ms: int) -> tuple[Hour, ...]:
+    """Count the requests of each of the last DAY_HOURS, of the newest NEWEST_MAX."""
+    since_ms = now_ms + 1 - DAY_HOURS * MILLISECONDS_PER_HOUR
+    counted = by_hour(
+        connection,
+        first_id=first_completion_id(since_ms),
+        end_id=first_completion_id(now_ms + 1),
+        since_ms=since_ms,
+        periods=periods_until(period_of(now_ms, zone), 2),
+        limit=NEWEST_MAX,
+    )
+    counts = [counted.get(hour, (0, 0)) for hour in range(DAY_HOURS)]
+    return tuple(
+        Hour(since_ms=since_ms + hour * MILLISECONDS_PER_HOUR, requests=requests, failed=failed)
+        for hour, (requests, failed) in enumerate(counts)
     )
 
 
@@ -90,3 +190,17 @@ def lately(connection: Connection, hours: int, zone: tzinfo, now_ms: int) -> Lat
             )
         ),
     )
+
+
+def _line(id_: str, name: str, sold: list[Sold], catalogue: Catalogue) -> SoldLine:
+    return SoldLine(
+        id=id_,
+        name=name,
+        usage=sum((each.usage for each in sold), start=Usage()),
+        money=sum(_amount(each, catalogue) for each in sold if not each.has_plan),
+    )
+
+
+def _amount(sold: Sold, catalogue: Catalogue) -> int:
+    model = catalogue.models.get(sold.model_id)
+    return 0 if model is None else sold.usage.requests * (model.payg_amount or 0)

@@ -4,12 +4,13 @@ Nothing here reads all requests, or all daily usage: the newest requests are fou
 the usage of a day through the accounts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from sqlalchemy import BigInteger, ColumnElement, Connection, RowMapping, and_, bindparam, case, cast, func, select
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.calendar import MILLISECONDS_PER_HOUR, DayRange
 from tarazu.domain.credits import Reason, RequestState
 from tarazu.store.schema import accounts, daily_usage, requests
 from tarazu.store.usage import Usage
@@ -53,8 +54,17 @@ class WithoutReply(Struct, frozen=True, kw_only=True):
     charged: int
 
 
+class Sold(Struct, frozen=True, kw_only=True):
+    """What all accounts with a plan, or all without one, have used of a model on a day."""
+
+    day: str
+    model_id: str
+    has_plan: bool
+    usage: Usage
+
+
 class DayFigures(Struct, frozen=True, kw_only=True):
-    """What all accounts have used on a day: how many did, how much, and those that spent most."""
+    """What all accounts have used in some days: how many did, how much, and those that spent most."""
 
     accounts: int
     usage: Usage
@@ -80,12 +90,13 @@ def accounts_without_reply(
     return [WithoutReply(**row) for row in connection.execute(_WITHOUT_REPLY, values).mappings()]
 
 
-def day_figures(connection: Connection, day: str, *, since_minute: int, top: int) -> DayFigures:
-    """Add up the usage of a day, and name the `top` accounts that spent most.
+def day_figures(connection: Connection, days: DayRange, *, since_minute: int, top: int) -> DayFigures:
+    """Add up the usage of some days, and name the `top` accounts that spent most.
 
-    `since_minute` is the one in which the day began: accounts that have sent nothing since then are not looked up.
+    `since_minute` is the one in which the first began: accounts that have sent nothing since then are not looked up.
     """
-    found = connection.execute(_TOP, {"day": day, "since_minute": since_minute, "top": top}).mappings().all()
+    values = {"first_day": days.first, "last_day": days.last, "since_minute": since_minute, "top": top}
+    found = connection.execute(_TOP, values).mappings().all()
     if not found:
         return DayFigures(accounts=0, usage=Usage(), top=())
     return DayFigures(
@@ -96,6 +107,40 @@ def day_figures(connection: Connection, day: str, *, since_minute: int, top: int
             for row in found
         ),
     )
+
+
+def sold_by_day(connection: Connection, days: DayRange, *, since_minute: int) -> list[Sold]:
+    """Add up the usage of all accounts in these days, by day and model, apart for those with a plan and those without.
+
+    `since_minute` is the one in which the first day began, as in `day_figures`.
+    """
+    values = {"first_day": days.first, "last_day": days.last, "since_minute": since_minute}
+    return [
+        Sold(day=day, model_id=model_id, has_plan=bool(has_plan), usage=Usage(*map(int, figures)))
+        for day, model_id, has_plan, *figures in connection.execute(_SOLD, values)
+    ]
+
+
+def by_hour(
+    connection: Connection, *, first_id: str, end_id: str, since_ms: int, periods: Sequence[str], limit: int
+) -> dict[int, tuple[int, int]]:
+    """Count the requests that `figures_by_model` looks at, by hour since an instant, and those of them that failed."""
+    values = {"first_id": first_id, "end_id": end_id, "since_ms": since_ms, "periods": list(periods), "limit": limit}
+    return {int(hour): (requests_, int(failed)) for hour, requests_, failed in connection.execute(_BY_HOUR, values)}
+
+
+def count_exhausted(connection: Connection, quotas: Mapping[str, int], period: str) -> int:
+    """Count the active accounts with one of these plans that have neither quota left in this period nor a balance."""
+    if not quotas:
+        return 0
+    used = case((accounts.c.period == period, accounts.c.used), else_=0)
+    query = select(func.count()).where(
+        accounts.c.status == AccountStatus.ACTIVE.value,
+        accounts.c.balance == 0,
+        accounts.c.plan.in_(list(quotas)),
+        used >= case(dict(quotas), value=accounts.c.plan, else_=0),
+    )
+    return int(connection.execute(query).scalar_one())
 
 
 def accounts_by_status(connection: Connection) -> dict[AccountStatus, int]:
@@ -177,6 +222,10 @@ _WITHOUT_REPLY = (
     .limit(bindparam("top"))
 )
 
+_OF_THE_DAYS = and_(
+    daily_usage.c.account_id == accounts.c.id,
+    daily_usage.c.day.between(bindparam("first_day"), bindparam("last_day")),
+)
 _USAGE = {name: func.sum(daily_usage.c[name]) for name in Usage.__struct_fields__}
 _TOP = (
     select(
@@ -187,10 +236,22 @@ _TOP = (
         *(func.sum(figure).over().label(OF_ALL + name) for name, figure in _USAGE.items()),
     )
     # An outer join goes from the accounts to their usage; with an inner one SQLite would go through all usage there is.
-    .outerjoin(daily_usage, and_(daily_usage.c.account_id == accounts.c.id, daily_usage.c.day == bindparam("day")))
+    .outerjoin(daily_usage, _OF_THE_DAYS)
     .where(accounts.c.window_minute >= bindparam("since_minute"))
     .group_by(accounts.c.id, accounts.c.name)
     .having(func.count(daily_usage.c.day) > 0)
     .order_by(_USAGE["credits"].desc(), _USAGE["requests"].desc(), accounts.c.id)
     .limit(bindparam("top"))
 )
+_HAS_PLAN = case((accounts.c.plan.is_not(None), 1), else_=0)
+_SOLD = (
+    select(daily_usage.c.day, daily_usage.c.model_id, _HAS_PLAN.label("has_plan"), *_USAGE.values())
+    .select_from(accounts)
+    .outerjoin(daily_usage, _OF_THE_DAYS)
+    .where(accounts.c.window_minute >= bindparam("since_minute"))
+    .group_by(daily_usage.c.day, daily_usage.c.model_id, _HAS_PLAN)
+    .having(func.count(daily_usage.c.day) > 0)
+)
+_HOUR = (_LATELY.c.created_at_ms - bindparam("since_ms", type_=BigInteger)) // MILLISECONDS_PER_HOUR
+_FAILED_LATELY = _LATELY.c.state.in_([RequestState.RELEASED, RequestState.SWEPT])
+_BY_HOUR = select(_HOUR.label("hour"), func.count(), _number_where(_FAILED_LATELY)).group_by(_HOUR)

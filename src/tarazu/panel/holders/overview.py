@@ -9,12 +9,11 @@ from starlette.responses import Response
 
 from tarazu.domain.accounts import Intake
 from tarazu.domain.calendar import day_of
-from tarazu.panel.messages import told
-from tarazu.panel.ranges import USUAL, Shown, offered_days, read_days
+from tarazu.panel.asked_days import days_of, days_query
+from tarazu.panel.ranges import offered_days
 from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.service.reports import Overview, key_list, overview, usage_report
 from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.intake import read_intake
@@ -38,7 +37,7 @@ class OverviewPages:
         """Show the account as it stands now, and its usage in the days that are asked for."""
         now_ms = self._office.clock()
         today = day_of(now_ms, self._office.catalogue.zone)
-        shown, refusal = _shown(visit, today)
+        shown, refusal = days_of(visit, today)
 
         def look(connection: Connection) -> Glance:
             account_id = visit.someone.id
@@ -57,9 +56,7 @@ class OverviewPages:
             now_ms=now_ms,
             shown=shown,
             offered_days=offered_days(today, visit.formats),
-            range_query=_range_query(visit),
-            begin=visit.query("from"),
-            end=visit.query("until"),
+            range_query=days_query(visit),
             range_refusal=refusal,
         )
 
@@ -69,7 +66,7 @@ class OverviewPages:
         by = next((by for by in Grouping if by.value == visit.query("by")), None)
         if by is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
-        shown, refusal = _shown(visit, day_of(now_ms, self._office.catalogue.zone))
+        shown, refusal = days_of(visit, day_of(now_ms, self._office.catalogue.zone))
         if refusal is not None:
             raise HTTPException(HTTPStatus.BAD_REQUEST)
         usage = await self._office.look(
@@ -77,15 +74,3 @@ class OverviewPages:
         )
         headers = {"content-disposition": f'attachment; filename="tarazu-usage-by-{by}.csv"'}
         return Response(usage_csv(usage, by), media_type="text/csv", headers=headers)
-
-
-def _shown(visit: Visit, today: str) -> tuple[Shown, str | None]:
-    """Tell the days that are asked for; where they cannot be shown, the usual ones, and what is wrong."""
-    try:
-        return read_days(visit.query("range"), visit.query("from"), visit.query("until"), today), None
-    except ProvisioningError as error:
-        return read_days(USUAL, "", "", today), told(error, visit.formats)
-
-
-def _range_query(visit: Visit) -> dict[str, str]:
-    return {name: visit.query(name) for name in ("range", "from", "until")}
