@@ -63,6 +63,7 @@ def test_the_way_of_an_operator(browser: Browser, service: RunningService, base_
         "account.set",
         "intake.stop",
         "intake.resume",
+        "books.audit",
     ]
 
 

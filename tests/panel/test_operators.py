@@ -527,6 +527,24 @@ def test_the_audit_says_that_the_books_balance_or_what_differs(shop: Shop) -> No
     assert "The books balance." in shop.visitor.send("/admin/audit").text
 
 
+def test_the_first_page_tells_the_last_audit(shop: Shop) -> None:
+    """When it was, and what it has found; it stands in the trail too."""
+    shop.visitor.send("/admin/audit")
+    assert shop.newest_act().act == "books.audit"
+    balanced = shop.visitor.get("/admin/").text
+    assert "Last audit from these pages" in balanced
+    assert "The books balance." in balanced
+    spoil(shop, 1)
+    try:
+        shop.visitor.send("/admin/audit")
+    finally:
+        spoil(shop, -1)
+    assert shop.newest_act().detail == {"differences": 1}
+    assert "The last audit found 1 difference in the books." in shop.visitor.get("/admin/").text
+    shop.visitor.send("/admin/audit")
+    assert "The books balance." in shop.visitor.get("/admin/").text
+
+
 @postgresql_only
 def test_one_audit_runs_at_a_time(shop: Shop) -> None:
     """Whoever asks meanwhile is told to wait; the one that runs ends as ever."""

@@ -24,6 +24,9 @@ from tarazu.store.trail import Act, has_act, list_acts
 RETRY_AFTER_S_MAX = 86_400
 
 
+AUDITED = "books.audit"
+
+
 class Trail(Struct, frozen=True):
     """Acts, newest first; `more` when there are older ones."""
 
@@ -54,6 +57,11 @@ class Provisioning(AccountActs, KeyActs, CreditActs, PeopleActs, AdminTokenActs)
         """Tell how the switch stands."""
         with self._reading() as connection:
             return read_intake(connection)
+
+    def record_audit(self, *, differences: int) -> None:
+        """Put into the trail that the books were audited, and how many differences were found."""
+        with self._transaction() as connection:
+            self._record(connection, AUDITED, None, differences=differences)
 
     def request(self, request_id: str) -> RequestRow:
         """Show one request, by its id or by the `X-Request-Id` of its answer.

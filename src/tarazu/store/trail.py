@@ -63,6 +63,14 @@ def has_act(connection: Connection, act_id: str) -> bool:
     return connection.execute(select(acts.c.id).where(acts.c.id == act_id)).first() is not None
 
 
+def newest_of_kind(connection: Connection, name: str, *, among: int) -> Act | None:
+    """Read the newest act of a kind, if it is among the newest so many acts."""
+    newest = select(acts).order_by(acts.c.id.desc()).limit(among).subquery("newest")
+    query = select(*(newest.c[name] for name in Act.__struct_fields__)).where(newest.c.act == name)
+    row = connection.execute(query.order_by(newest.c.id.desc()).limit(1)).mappings().first()
+    return None if row is None else _act_of(row)
+
+
 def newest_by_holder(
     connection: Connection, account_id: str, names: Collection[str], *, first_id: str, limit: int
 ) -> list[int]:

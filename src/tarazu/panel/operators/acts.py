@@ -23,6 +23,7 @@ ACTS = {
     "credit.adjust": later("balance corrected"),
     "intake.stop": later("traffic stopped"),
     "intake.resume": later("traffic resumed"),
+    "books.audit": later("books audited"),
     "operator.create": later("operator created"),
     "operator.set": later("operator changed"),
     "operator.invite": later("operator invited"),
@@ -59,6 +60,7 @@ FACTS = {
     "browser": later("browser"),
     "retry_after_s": later("retry after"),
     "scopes": later("scopes"),
+    "differences": later("differences"),
 }
 DURATIONS = {"grace_s", "retry_after_s"}
 SECONDS_PER_DAY = 86_400

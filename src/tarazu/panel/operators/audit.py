@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Struct, structs
 from starlette.responses import Response
 
+from tarazu.panel.acting import act
 from tarazu.panel.kept import Kept, Kind
 from tarazu.panel.messages import later
 from tarazu.panel.visits import Visit
@@ -58,7 +59,7 @@ class Audited(Struct, frozen=True, kw_only=True):
 
 
 class AuditPages:
-    """The page of the audit. It is no act: nothing is changed, and what it has found stands on its answer alone."""
+    """The page of the audit. What differs stands on its answer alone; when it was made, and how much, in the trail."""
 
     def __init__(self, office: BackOffice, auditor: Auditor) -> None:
         self._office = office
@@ -77,6 +78,7 @@ class AuditPages:
             report = await self._auditor.run()
         except AuditRunningError:
             raise ConflictError("An audit is running already. Wait until it has ended, then try again.") from None
+        await act(self._office, visit, lambda books: books.record_audit(differences=report.found))
         shown = structs.replace(report, differences=report.differences[:SHOWN_MAX])
         audited = Audited(report=shown, begin_ms=begin_ms, took_ms=max(0, self._office.clock() - begin_ms))
         fields = (("audit", msgspec.json.encode(audited).decode()),)

@@ -12,11 +12,16 @@ from tarazu.panel.usage_bars import failed_bars, hour_bars, money_bars, request_
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.backend_reports import BackendReport, backend_reports
+from tarazu.service.provisioning import AUDITED
 from tarazu.service.shop_report import Care, Sales, ShopReport, care, sales, shop_report
 from tarazu.store.intake import read_intake
+from tarazu.store.trail import Act, newest_of_kind
 
 LAST_DAY = "day"
 """The value of `span` with which the figures by model are those of the last day, and not of the last hour."""
+
+ACTS_LOOKED_AT = 2_000
+"""Among so many of the newest acts the last audit is looked for."""
 
 
 class Glance(Struct, frozen=True, kw_only=True):
@@ -27,6 +32,8 @@ class Glance(Struct, frozen=True, kw_only=True):
     sales: Sales
     intake: Intake
     backends: tuple[BackendReport, ...]
+    audit: Act | None
+    """The last audit that was made from these pages, if it is among the newest acts."""
 
 
 class ShopPages:
@@ -48,6 +55,7 @@ class ShopPages:
                 sales=sales(connection, catalogue, shown.days),
                 intake=read_intake(connection),
                 backends=tuple(backend_reports(connection, catalogue.models.values(), now_ms)),
+                audit=newest_of_kind(connection, AUDITED, among=ACTS_LOOKED_AT),
             )
 
         glance = await self._office.look(look)
