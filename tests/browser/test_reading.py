@@ -78,3 +78,23 @@ def test_three_figures_stand_in_one_row_and_models_in_one_piece(
             lines: list[int] = visitor.page.evaluate(LINES)
             assert lines
             assert max(lines) <= 2, width
+
+
+@sqlite_only
+@READERS
+def test_a_typeface_comes_along_with_persian_pages_alone(
+    browser: Browser, service: RunningService, base_url: str, reader: Spoken
+) -> None:
+    """Both weights, from this service, so that letters look alike on every system; no other page loads them."""
+    here = settle(service, base_url, number=next(_numbers))
+    with visiting(browser, base_url, locale=reader.locale) as visitor:
+        asked: list[str] = []
+        visitor.page.on("request", lambda request: asked.append(request.url))
+        visitor.accept(here.holder_link, PASSWORD)
+        visitor.open("/panel/")
+        visitor.page.evaluate("() => document.fonts.ready")
+        loaded: list[str] = visitor.page.evaluate(
+            "() => [...document.fonts].filter((font) => font.status === 'loaded').map((font) => font.weight)"
+        )
+        assert sorted(loaded) == (["400", "600"] if reader is PERSIAN else [])
+        assert any(".ttf" in url for url in asked) == (reader is PERSIAN)

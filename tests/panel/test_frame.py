@@ -209,6 +209,19 @@ def test_files_are_kept_by_browsers_until_they_change(service: RunningService) -
     assert visitor.get("/panel/static/secrets.txt").status == 404
 
 
+def test_the_persian_typeface_is_served_and_kept(service: RunningService) -> None:
+    """By the address that the style sheet names, compressed, and for ever."""
+    sheet = Visitor(service).get("/panel/static/panel.css").answer.body.decode()
+    addresses = [line.partition('"')[2].partition('"')[0] for line in sheet.splitlines() if ".ttf" in line]
+    assert len(addresses) == 2
+    for address in addresses:
+        font = Visitor(service).get(f"/panel/static/{address}", **{"Accept-Encoding": "gzip"}).answer
+        assert (font.status, font.headers["content-type"]) == (200, "font/ttf")
+        assert font.headers["content-encoding"] == "gzip"
+        assert "immutable" in font.headers["cache-control"]
+        assert len(font.body) < 120_000
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

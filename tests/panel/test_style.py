@@ -1,10 +1,12 @@
 """The style sheet: colours that can be read by everyone, and sides that turn with the language."""
 
 import re
+from importlib.resources import files
+from struct import unpack_from
 
 import pytest
 
-from tarazu.panel.static_files import TYPES, static_file
+from tarazu.panel.static_files import FONTS, TYPES, static_file
 
 SHEET = static_file("panel.css").content.decode()
 CONTRAST_MIN = 4.5
@@ -52,6 +54,20 @@ def contrast(first: str, second: str) -> float:
     return (bright + 0.05) / (dim + 0.05)
 
 
+def letters_of(font: bytes) -> set[int]:
+    """Read which characters a TrueType file draws, from its table of format 4 (OpenType specification, `cmap`)."""
+    (tables,) = unpack_from(">H", font, 4)
+    records = [unpack_from(">4sLLL", font, 12 + 16 * place) for place in range(tables)]
+    cmap = next(offset for tag, _, offset, _ in records if tag == b"cmap")
+    (number,) = unpack_from(">H", font, cmap + 2)
+    places = [cmap + unpack_from(">HHL", font, cmap + 4 + 8 * place)[2] for place in range(number)]
+    table = next(place for place in places if unpack_from(">H", font, place)[0] == 4)
+    segments = unpack_from(">H", font, table + 6)[0] // 2
+    ends = unpack_from(f">{segments}H", font, table + 14)
+    starts = unpack_from(f">{segments}H", font, table + 16 + 2 * segments)
+    return {code for start, end in zip(starts, ends, strict=True) for code in range(start, end + 1)}
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_all_text_can_be_read(scheme: str) -> None:
     """Each colour of text, on each ground that it stands on."""
@@ -74,9 +90,26 @@ def test_no_side_is_named_left_or_right() -> None:
     assert sided == []
 
 
+def test_the_style_sheet_names_files_by_their_versions() -> None:
+    """So browsers keep the typeface for ever, and load another one as soon as its package has one."""
+    named = re.findall(r'url\("([a-z0-9.-]+)\?v=([0-9a-f]+)"\)', SHEET)
+    assert {name for name, _ in named} == set(FONTS)
+    assert SHEET.count("url(") == len(named)
+    assert named == [(name, static_file(name).version) for name, _ in named]
+
+
+def test_the_typeface_has_every_letter_of_the_persian_catalogue() -> None:
+    """All that its style sheet promises for is drawn by it, and not by whatever a system has."""
+    catalogue = (files("tarazu.panel") / "locale/fa/LC_MESSAGES/messages.po").read_text("utf-8")
+    written = {ord(letter) for letter in catalogue if "\u0600" <= letter <= "\u06ff"}
+    assert len(written) > 40
+    for name in FONTS:
+        assert written <= letters_of(static_file(name).content), name
+
+
 def test_files_bring_nothing_from_elsewhere() -> None:
     """No address of another host stands in any of them, but the name of SVG."""
-    for name in TYPES:
+    for name in set(TYPES) - set(FONTS):
         content = static_file(name).content.decode().replace("http://www.w3.org/2000/svg", "")
         assert "//" not in re.sub(r"^\s*//.*$", "", content, flags=re.MULTILINE)
         assert "@import" not in content

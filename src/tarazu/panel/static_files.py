@@ -1,4 +1,4 @@
-"""The style sheet, the scripts and the icon: read once, and kept by browsers until they change."""
+"""The style sheet, the scripts, the icon, the Persian typeface: read once, and kept by browsers until they change."""
 
 from functools import lru_cache
 from hashlib import sha256
@@ -17,7 +17,12 @@ TYPES = {
     "panel.js": "text/javascript; charset=utf-8",
     "playground.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "persian-400.ttf": "font/ttf",
+    "persian-600.ttf": "font/ttf",
 }
+FONT_PACKAGE = "fontpkg_ibm_plex_sans_arabic"
+FONTS = {"persian-400.ttf": "IBMPlexSansArabic-Regular.ttf", "persian-600.ttf": "IBMPlexSansArabic-SemiBold.ttf"}
+"""What comes from that package, by the name that it has here; the style sheet names it with its version."""
 FOR_EVER = "public, max-age=31536000, immutable"
 HASH_DIGITS = 16
 
@@ -33,8 +38,14 @@ class StaticFile(Struct, frozen=True):
 @lru_cache
 def static_file(name: str) -> StaticFile:
     """Read one of the files in TYPES."""
-    content = (files("tarazu.panel") / "static" / name).read_bytes()
+    content = _read(name)
     return StaticFile(content, TYPES[name], sha256(content).hexdigest()[:HASH_DIGITS])
+
+
+def _read(name: str) -> bytes:
+    if name in FONTS:
+        return (files(FONT_PACKAGE) / "files" / FONTS[name]).read_bytes()
+    return (files("tarazu.panel") / "static" / name).read_bytes()
 
 
 async def serve_static(request: Request) -> Response:
