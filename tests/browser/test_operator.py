@@ -76,4 +76,4 @@ def _created_key(visitor: Visitor, account_path: str) -> str:
 
 def _set_status(visitor: Visitor, account_path: str, status: str) -> None:
     visitor.open(account_path)
-    visitor.send(f"{account_path}/terms", status=status)
+    visitor.send(f"{account_path}/status", status=status)

@@ -110,7 +110,19 @@ def test_operator_set_shuts_out_and_lets_in(tarazu: Commands) -> None:
     assert said == f"{id_} (grace@example.com) is active and has no second factor.\n"
     nothing = tarazu("admin", "operator", "set", id_)
     assert (nothing.status, nothing.out) == (2, "")
-    assert "Give --status STATUS or --no-second-factor." in nothing.err
+    assert "Give --email EMAIL, --status STATUS or --no-second-factor." in nothing.err
+
+
+def test_operator_set_changes_the_email(tarazu: Commands) -> None:
+    """The password goes with it; the trail tells both addresses, and one that another operator has is refused."""
+    id_ = operator(tarazu)
+    changed = tarazu.json("admin", "operator", "set", id_, "--email", "Hopper@Example.com")
+    assert (changed["email"], changed["has_password"]) == ("hopper@example.com", False)
+    tarazu("admin", "operator", "create", "--email", "grace@example.com", "--name", "Another")
+    taken = tarazu("admin", "operator", "set", id_, "--email", "grace@example.com")
+    assert (taken.status, "grace@example.com already" in taken.err) == (1, True)
+    assert tarazu.json("admin", "operator", "list")[0]["email"] == "hopper@example.com"
+    assert "hopper@example.com" in tarazu("admin", "trail").out
 
 
 def test_token_create_prints_the_whole_token(tarazu: Commands) -> None:

@@ -27,7 +27,9 @@ KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
 LINK = re.compile(r"http://\S+/panel/invitation/[0-9A-Za-z]{43}")
 FORMS = {
     "/accounts/new": {"name": "Eve", "plan": "", "status": "active"},
-    "/accounts/ACCOUNT/terms": {"plan": "basic", "plan_before": "large", "status": "blocked", "status_before": ""},
+    "/accounts/ACCOUNT/terms": {"plan": "basic", "plan_before": "large"},
+    "/accounts/ACCOUNT/status": {"status": "blocked"},
+    "/accounts/ACCOUNT/email": {"email": "stolen@example.com"},
     "/accounts/ACCOUNT/invite": {},
     "/accounts/ACCOUNT/invitation": {},
     "/accounts/ACCOUNT/sign-out": {},
@@ -258,21 +260,44 @@ def test_accounts_are_narrowed_and_ordered(shop: Shop) -> None:
 
 def test_plan_and_status_are_changed(shop: Shop) -> None:
     """They hold from the next request on."""
-    sent = {"plan": "basic", "plan_before": "large", "status": "blocked", "status_before": "active"}
-    changed = shop.visitor.send(f"{shop.account}/terms", **sent)
+    changed = shop.visitor.send(f"{shop.account}/terms", plan="basic", plan_before="large")
+    assert shop.said() == shop.did("account.set")
+    assert shop.newest_act().detail == {"plan": ["large", "basic"]}
+    assert "The account is changed." in shop.visitor.follow(changed).text
+    stopped = shop.visitor.send(f"{shop.account}/status", status="blocked")
     account = shop.service.account(shop.customer)
     assert (account.plan, account.status) == ("basic", AccountStatus.BLOCKED)
     assert call(shop.service, shop.customer.secret).status == 403
-    assert shop.said() == shop.did("account.set")
-    assert shop.newest_act().detail == {"plan": ["large", "basic"], "status": ["active", "blocked"]}
-    assert "The account is changed." in shop.visitor.follow(changed).text
+    assert shop.newest_act().detail == {"status": ["active", "blocked"]}
+    assert "The account is not active any more." in shop.visitor.follow(stopped).text
+    started = shop.visitor.send(f"{shop.account}/status", status="active")
+    assert "The account is changed." in shop.visitor.follow(started).text
+    assert call(shop.service, shop.customer.secret).status == 200
+
+
+def test_an_email_is_changed_and_shuts_out_who_had_the_old_one(shop: Shop) -> None:
+    """Who signed in with it is out; one that another account has is refused, and stays in the form."""
+    person = holder(shop.service)
+    path = f"/admin/accounts/{person.account_id}"
+    changed = shop.visitor.send(f"{path}/email", email=f"new-{person.email}")
+    assert "The email is changed." in shop.visitor.follow(changed).text
+    assert shop.service.provisioning.account(person.account_id).email == f"new-{person.email}"
+    assert person.visitor.get("/panel/").leads_to.startswith("/panel/sign-in")
+    assert person.visitor.send("/panel/sign-in", email=f"new-{person.email}", password=PASSWORD).status == 422
+    other = shop.service.account(shop.customer).email
+    refused = shop.visitor.send(f"{path}/email", email=str(other))
+    assert (refused.status, refused.field("email")) == (409, other)
+    assert "already" in refused.text
+    nameless = shop.service.provisioning.create_account(name="Nameless")
+    shop.visitor.send(f"/admin/accounts/{nameless.id}/email", email="named@example.com")
+    assert shop.visitor.send(f"/admin/accounts/{nameless.id}/invite").status == 200
 
 
 def test_a_change_leaves_alone_what_the_form_has_not_changed(shop: Shop) -> None:
     """Somebody else may have changed it since the form was opened."""
     shop.service.provisioning.set_account(shop.customer.account_id, plan="basic")
-    sent = {"plan": "large", "plan_before": "large", "status": "inactive", "status_before": "active"}
-    shop.visitor.send(f"{shop.account}/terms", **sent)
+    shop.visitor.send(f"{shop.account}/terms", plan="large", plan_before="large")
+    shop.visitor.send(f"{shop.account}/status", status="inactive")
     account = shop.service.account(shop.customer)
     assert (account.plan, account.status) == ("basic", AccountStatus.INACTIVE)
 
@@ -571,8 +596,7 @@ def spoil(shop: Shop, credits_: int) -> None:
 
 def test_the_trail_tells_who_did_what_and_when(shop: Shop) -> None:
     """Of all accounts or of one, in words; an account that is not there is said so at the form."""
-    sent = {"plan": "", "plan_before": "large", "status": "active", "status_before": "active"}
-    shop.visitor.send(f"{shop.account}/terms", **sent)
+    shop.visitor.send(f"{shop.account}/terms", plan="", plan_before="large")
     for path in ("/admin/trail", f"/admin/trail?account={shop.customer.account_id}", shop.account):
         page = shop.visitor.get(path).text
         assert f"{shop.operator.email} operators' pages account changed" in page

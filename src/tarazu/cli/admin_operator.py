@@ -108,6 +108,9 @@ def set_(
     operator: OperatorId,
     /,
     *,
+    email: Annotated[
+        str | None, Parameter(metavar="EMAIL", help="They sign in with this address; no two operators share one.")
+    ] = None,
     status: Annotated[
         OperatorStatus | None, Parameter(metavar="STATUS", help="Only an active operator may sign in.")
     ] = None,
@@ -115,23 +118,27 @@ def set_(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Shut an operator out, at once and in all browsers, or let them in again.
+    """Change an operator's email, shut them out at once and in all browsers, or let them in again.
+
+    With another email the sessions, the password and the second factor go:
+    invite the operator again.
 
     Who has lost the telephone with the second factor signs in without it.
 
     For example:
 
         tarazu admin operator set opr_7Gh3QwErTyUiOp --status inactive
+        tarazu admin operator set opr_7Gh3QwErTyUiOp --email grace@example.com
         tarazu admin operator set opr_7Gh3QwErTyUiOp --no-second-factor
     """
-    if status is None and not no_second_factor:
-        raise UsageError("There is nothing to change.", "Give --status STATUS or --no-second-factor.")
+    if email is status is None and not no_second_factor:
+        raise UsageError("There is nothing to change.", "Give --email EMAIL, --status STATUS or --no-second-factor.")
     with open_provisioning(read_configuration(config)) as provisioning:
         if no_second_factor:
             provisioning.remove_second_factor(PersonKind.OPERATOR, operator)
             done(f"{operator} has no second factor.")
-        document = OperatorDocument.of(provisioning.set_operator(operator, status=status))
-        done(f"{document.id} is {document.status}.")
+        document = OperatorDocument.of(provisioning.set_operator(operator, email=email, status=status))
+        done(f"{document.id} ({document.email}) is {document.status}.")
     if as_json:
         print_json(document)
     else:

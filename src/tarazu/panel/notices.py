@@ -5,7 +5,19 @@ from tarazu.panel.messages import later
 NOTICE = "done"
 """What is kept under this name names a notice."""
 
-WARNINGS = frozenset({"key-revoked", "holder-signed-out", "intake-stopped", "second-factor-removed", "session-over"})
+WARNINGS = frozenset(
+    {
+        "account-stopped",
+        "email-changed",
+        "holder-signed-out",
+        "intake-stopped",
+        "key-revoked",
+        "second-factor-removed",
+        "session-ended",
+        "session-over",
+        "sessions-ended",
+    }
+)
 """Those that tell of something that has ended: they are no reason to be glad."""
 
 NOTICES = {
@@ -19,6 +31,8 @@ NOTICES = {
     "language-changed": later("Your language is saved."),
     "account-opened": later("The account is created. Now give it keys, credits or an invitation to the panel."),
     "account-changed": later("The account is changed. It takes effect with the next request."),
+    "account-stopped": later("The account is not active any more. Requests with its keys are refused."),
+    "email-changed": later("The email is changed. Make an invitation, with which its holder chooses a password."),
     "holder-signed-out": later("The account holder is signed out everywhere."),
     "credits-added": later("The credits are added."),
     "credits-added-before": later("A top-up with this reference was there already; nothing was added again."),

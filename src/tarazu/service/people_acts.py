@@ -23,6 +23,7 @@ from tarazu.store.operators import (
     insert_operator,
     list_operators,
     lock_operator,
+    set_operator_email,
     update_operator,
 )
 from tarazu.store.owners import Owner
@@ -102,11 +103,7 @@ class PeopleActs(Acting):
         )
         with self._transaction() as connection:
             if not insert_operator(connection, operator):
-                raise ConflictError(
-                    "There is an operator with the email {email} already. Give another.",
-                    hint="Or find the operator with: tarazu admin operator list",
-                    email=operator.email,
-                )
+                raise _operator_email_taken(operator.email)
             invitation = self._invite(connection, Owner(PersonKind.OPERATOR, operator.id))
             detail = {"name": operator.name, "email": operator.email}
             self._record(connection, "operator.create", None, operator.id, **detail)
@@ -135,23 +132,38 @@ class PeopleActs(Acting):
             self._record(connection, "operator.invite", None, operator_id, email=operator.email)
         return invitation
 
-    def set_operator(self, operator_id: str, *, status: OperatorStatus | None = None) -> Operator:
+    def set_operator(
+        self, operator_id: str, *, email: str | None = None, status: OperatorStatus | None = None
+    ) -> Operator:
         """Take the pages from an operator, whose sessions and invitation end with it, or open them again.
 
-        None leaves it as it is.
+        With another email the password and the second factor go too. None leaves either as it is.
 
         Raises:
-            ProvisioningError: there is no such operator.
+            ProvisioningError: no such operator, a bad email, or one that is taken.
         """
         with self._transaction() as connection:
             before = _lock_operator(connection, operator_id)
-            status = status or before.status
-            if status is not before.status:
-                update_operator(connection, operator_id, status=status.value)
-                self._record(connection, "operator.set", None, operator_id, status=[before.status, status])
-            if status is not OperatorStatus.ACTIVE:
-                shut_out(connection, Owner(PersonKind.OPERATOR, operator_id), self._clock())
-        return replace(before, status=status)
+            after = replace(
+                before,
+                email=before.email if email is None else checked_email(email),
+                status=status or before.status,
+            )
+            is_another_person = after.email != before.email
+            if is_another_person and not set_operator_email(connection, operator_id, after.email):
+                raise _operator_email_taken(after.email)
+            update_operator(connection, operator_id, status=after.status.value)
+            changes = {
+                name: [getattr(before, name), getattr(after, name)]
+                for name in ("email", "status")
+                if getattr(before, name) != getattr(after, name)
+            }
+            if changes:
+                self._record(connection, "operator.set", None, operator_id, **changes)
+            if is_another_person or after.status is not OperatorStatus.ACTIVE:
+                owner = Owner(PersonKind.OPERATOR, operator_id)
+                shut_out(connection, owner, self._clock(), is_another_person=is_another_person)
+        return replace(after, has_password=after.has_password and not is_another_person)
 
     def remove_second_factor(self, kind: PersonKind, person_id: str) -> bool:
         """Take a person's second factor away, who has lost what makes its codes; tell whether there was one.
@@ -177,6 +189,14 @@ class PeopleActs(Acting):
         expires_at_ms = now_ms + INVITATION_DAYS * MILLISECONDS_PER_DAY
         replace_invitation(connection, digest, owner, created_at_ms=now_ms, expires_at_ms=expires_at_ms)
         return Invitation(owner.kind, token, expires_at_ms)
+
+
+def _operator_email_taken(email: str) -> ConflictError:
+    return ConflictError(
+        "There is an operator with the email {email} already. Give another.",
+        hint="Or find the operator with: tarazu admin operator list",
+        email=email,
+    )
 
 
 def _lock_account(connection: Connection, account_id: str) -> Account:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select, update
+from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.people import Operator, OperatorStatus
 from tarazu.store.schema import operators
@@ -68,8 +69,18 @@ def operator_password(connection: Connection, operator_id: str) -> str | None:
 
 
 def update_operator(connection: Connection, operator_id: str, **values: str | OperatorStatus | None) -> None:
-    """Set columns of an operator: status, password (a hash), name or language."""
+    """Set columns of an operator: email, status, password (a hash), name or language."""
     connection.execute(update(operators).where(operators.c.id == operator_id).values(**values))
+
+
+def set_operator_email(connection: Connection, operator_id: str, email: str) -> bool:
+    """Set the email; False where another operator has it, and nothing is changed."""
+    try:
+        with connection.begin_nested():
+            update_operator(connection, operator_id, email=email)
+    except IntegrityError:
+        return False
+    return True
 
 
 def _one(row: Sequence[Any] | None) -> Operator | None:

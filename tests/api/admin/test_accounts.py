@@ -46,6 +46,17 @@ def test_it_shows_what_the_command_shows(service: RunningService, admin: AdminCl
     assert admin.get(f"/accounts/{account_id}") == service.json("account", "show", account_id)
 
 
+def test_an_email_is_changed(service: RunningService, admin: AdminClient) -> None:
+    """To one that no other account has, in its one form; the trail tells both."""
+    first, second = (admin.ask("POST", "/accounts", {"name": "Ada"}).json["id"] for _ in range(2))
+    changed = admin.ask("PATCH", f"/accounts/{first}", {"email": f"{first}@Example.com"})
+    assert (changed.status, changed.json["email"]) == (200, f"{first}@example.com".lower())
+    assert admin.ask("PATCH", f"/accounts/{second}", {"email": f"{first}@example.com"}).status == 409
+    assert admin.ask("PATCH", f"/accounts/{second}", {"email": "nowhere"}).status == 422
+    assert service.provisioning.account(second).email is None
+    assert admin.acts(first)[0].detail == {"email": [None, f"{first}@example.com".lower()]}
+
+
 def test_plan_and_status_are_changed(service: RunningService, admin: AdminClient) -> None:
     """Each alone, null is no plan, and what is left out stays; the key works or does not from the next request on."""
     customer = service.customer("large")

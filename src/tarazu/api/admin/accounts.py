@@ -32,6 +32,10 @@ class NewAccount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 class AccountChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to change of an account; what is left out stays as it is."""
 
+    email: Annotated[
+        str | UnsetType,
+        text("An address; no two accounts share one. With another one its holder is invited anew.", NAME_LENGTH_MAX),
+    ] = UNSET
     plan: Annotated[str | UnsetType | None, Meta(description="A plan of the catalogue; null: none.")] = UNSET
     status: Annotated[AccountStatus | UnsetType, Meta(description="Only an active account is served.")] = UNSET
 
@@ -121,10 +125,13 @@ async def get_account(desk: Desk, call: Call[NoQuery, None]) -> Reply:
 
 
 async def change_account(desk: Desk, call: Call[NoQuery, AccountChanges]) -> Reply:
-    """Change plan, status or both."""
+    """Change email, plan and status, or some of them."""
+    email = UNCHANGED if isinstance(call.body.email, UnsetType) else call.body.email
     plan = UNCHANGED if isinstance(call.body.plan, UnsetType) else call.body.plan
     status = UNCHANGED if isinstance(call.body.status, UnsetType) else call.body.status
-    account = await desk.act(call.caller, lambda acts: acts.set_account(call.account_id, plan=plan, status=status))
+    account = await desk.act(
+        call.caller, lambda acts: acts.set_account(call.account_id, email=email, plan=plan, status=status)
+    )
     return Reply(AccountObject.of(account, desk.catalogue))
 
 
@@ -207,10 +214,13 @@ ROUTES = (
         path="/accounts/{account_id}",
         scope=Scope.ACCOUNTS,
         summary="Change an account",
-        description="Plan and status hold from the next request on. What is left out stays as it is.",
+        description=(
+            "Plan and status hold from the next request on. With another email the holder's sessions, invitation, "
+            "password and second factor go. What is left out stays as it is."
+        ),
         body=AccountChanges(plan=None, status=AccountStatus.BLOCKED),
         answer=EXAMPLE,
-        errors=(AdminError.NOT_THERE, AdminError.INVALID_VALUE),
+        errors=(AdminError.NOT_THERE, AdminError.CONFLICT, AdminError.INVALID_VALUE),
         handle=change_account,
     ),
 )

@@ -4,6 +4,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 from starlette.responses import Response
 
+from tarazu.domain.accounts import AccountStatus
 from tarazu.panel.acting import act
 from tarazu.panel.operators.acts import ActLine, act_line
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
@@ -44,23 +45,29 @@ class AccountPages:
             glance=glance,
             bars=usage_bars(glance.overview.usage.days, visit.formats),
             plans=plan_choices(self._office.catalogue, visit.formats, account.plan),
-            statuses=status_choices(visit.formats),
+            statuses=[choice for choice in status_choices(visit.formats) if choice[0] != AccountStatus.ACTIVE],
         )
 
-    async def change(self, visit: Visit) -> Response:
-        """Change plan or status: what the form has changed, and not what somebody else has changed meanwhile."""
+    async def change_plan(self, visit: Visit) -> Response:
+        """Change the plan: what the form has changed, and not what somebody else has changed meanwhile."""
         account_id, form = visit.part("account_id"), visit.form
-        plan, status = form.text("plan"), read_status(form.text("status"))
-        await act(
-            self._office,
-            visit,
-            lambda books: books.set_account(
-                account_id,
-                plan=UNCHANGED if plan == form.text("plan_before") else plan or None,
-                status=UNCHANGED if status.value == form.text("status_before") else status,
-            ),
-        )
+        plan = form.text("plan")
+        new = UNCHANGED if plan == form.text("plan_before") else plan or None
+        await act(self._office, visit, lambda books: books.set_account(account_id, plan=new))
         return visit.done(f"/accounts/{account_id}", "account-changed")
+
+    async def change_status(self, visit: Visit) -> Response:
+        """Change the status."""
+        account_id, status = visit.part("account_id"), read_status(visit.form.text("status"))
+        await act(self._office, visit, lambda books: books.set_account(account_id, status=status))
+        is_active = status is AccountStatus.ACTIVE
+        return visit.done(f"/accounts/{account_id}", "account-changed" if is_active else "account-stopped")
+
+    async def change_email(self, visit: Visit) -> Response:
+        """Change the address that the holder signs in with; who had another is shut out."""
+        account_id, email = visit.part("account_id"), visit.form.text("email")
+        await act(self._office, visit, lambda books: books.set_account(account_id, email=email))
+        return visit.done(f"/accounts/{account_id}", "email-changed")
 
     async def invite(self, visit: Visit) -> Response:
         """Make an invitation, whose link is shown once."""
