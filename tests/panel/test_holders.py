@@ -264,7 +264,10 @@ def test_name_and_password_can_be_changed(service: RunningService) -> None:
     assert visitor.send("/panel/settings/name", name="\u202e").status == 422
     visitor.follow(visitor.send("/panel/settings/name", name="سارا احمدی"))
     assert service.provisioning.account(person.account_id).name == "سارا احمدی"
-    assert visitor.send("/panel/settings/password", old="wrong" * 3, new="another sentence").status == 422
+    wrong = visitor.send("/panel/settings/password", old="wrong" * 3, new="another sentence")
+    assert (wrong.status, "This is not your present password" in wrong.text) == (422, True)
+    same = visitor.send("/panel/settings/password", old=PASSWORD, new=PASSWORD)
+    assert (same.status, "the password that you have already" in same.text) == (422, True)
     assert visitor.send("/panel/settings/password", old=PASSWORD, new="short").status == 422
     assert elsewhere.get("/panel/").status == 200
     changed = visitor.send("/panel/settings/password", old=PASSWORD, new="another sentence")

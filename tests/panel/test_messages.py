@@ -116,7 +116,7 @@ def test_an_error_is_told_in_the_readers_language() -> None:
     assert told(error, Formats(Language.ENGLISH)) == "The number of days must be from 1 to 3,650, not \u200e−1."
     assert told(error, Formats(Language.PERSIAN)) == "«تعداد روزها» باید از ۱ تا ۳٬۶۵۰ باشد، نه \u200e−۱."
     unknown = ProvisioningError("There is no key {key!r}.", key="name 12")
-    assert told(unknown, Formats(Language.PERSIAN)) == "کلید 'name 12' نیست."
+    assert told(unknown, Formats(Language.PERSIAN)) == "کلید «name 12» نیست."
 
 
 def test_numbers_have_their_plurals() -> None:

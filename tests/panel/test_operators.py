@@ -603,9 +603,13 @@ def test_the_trail_tells_who_did_what_and_when(shop: Shop) -> None:
         assert "plan large → none" in page
     of_one = shop.visitor.get(f"/admin/trail?account={shop.customer.account_id}").text
     assert of_one.count(shop.customer.account_id) == 3
+    name = shop.service.account(shop.customer).name.replace(" ", "+")
+    named = shop.visitor.get(f"/admin/trail?account={shop.service.account(shop.customer).email}")
+    assert (named.status, named.field("account")) == (200, shop.customer.account_id)
+    assert shop.visitor.get(f"/admin/trail?account=no+such+{name}").status == 404
     missing = shop.visitor.get("/admin/trail?account=acc_0")
     assert missing.status == 404
-    assert "There is no account 'acc_0'" in missing.text
+    assert "There is no account “acc_0”" in missing.text
     assert missing.field("account") == "acc_0"
 
 

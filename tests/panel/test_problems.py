@@ -10,6 +10,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message
 
+from tarazu.domain.catalogue import Shop
 from tarazu.panel.app import _pages
 from tarazu.panel.frame import Frame
 from tarazu.panel.hosts import KnownHosts
@@ -21,7 +22,8 @@ from tarazu.service.forwarding import Forwarding
 from tarazu.store.availability import BooksUnavailableError
 from tests.support.visitor import Html
 
-OFFICE: Any = SimpleNamespace(catalogue=SimpleNamespace(zone=UTC), meet=lambda *_: None, note=lambda *_: None)
+CATALOGUE = SimpleNamespace(zone=UTC, shop=Shop())
+OFFICE: Any = SimpleNamespace(catalogue=CATALOGUE, clock=lambda: 0, meet=lambda *_: None, note=lambda *_: None)
 HERE = "http://127.0.0.1:8080"
 FORWARDING = Forwarding((), 0, HERE)
 PEOPLE = SimpleNamespace(signing_in=None, own_access=None)
@@ -62,10 +64,12 @@ def answer_to(error: Exception) -> tuple[int, dict[str, str], Html]:
 
 @pytest.mark.parametrize("error", [BooksUnavailableError(CANARY), BackOfficeFullError(CANARY)])
 def test_while_the_books_are_away_the_service_is_busy(error: Exception) -> None:
-    """503, and when to come back."""
+    """503, and when to come back: what has happened, and a way to try the same address again."""
     status, headers, page = answer_to(error)
     assert (status, headers["retry-after"]) == (503, "5")
-    assert "The service is busy" in page.text
+    is_full = isinstance(error, BackOfficeFullError)
+    assert ("The service is busy" if is_full else "cannot reach its books just now") in page.text
+    assert "Try again" in page.text
     assert CANARY not in page.text
 
 

@@ -534,7 +534,7 @@ def test_the_old_password_is_guessed_no_more_often_than_at_the_door(desk: Desk, 
         for old in (PASSWORD, WRONG):
             assert await change(old, "short") == (SignInRefusal.BAD_PASSWORD, None)
         for _ in range(BY_DEVICE.failures_max):
-            assert await change(WRONG, OTHER) == (SignInRefusal.WRONG, None)
+            assert await change(WRONG, OTHER) == (SignInRefusal.WRONG_PASSWORD, None)
         assert await change(PASSWORD, OTHER) == (SignInRefusal.TOO_MANY, BY_DEVICE.pace_ms // 1_000)
         await desk.sign_in(kind)
 
@@ -856,7 +856,7 @@ def test_turning_the_second_factor_off_takes_password_and_code(desk: Desk, kind:
         async def remove(password: str, code: str) -> None:
             await desk.own_access.remove_second_factor(signed_in, password=password, code=code, browser=browser)
 
-        assert await refused(remove(WRONG, desk.code(1))) == (SignInRefusal.WRONG, None)
+        assert await refused(remove(WRONG, desk.code(1))) == (SignInRefusal.WRONG_PASSWORD, None)
         assert await refused(remove(PASSWORD, "000000")) == (SignInRefusal.WRONG_CODE, None)
         await remove(PASSWORD, desk.code(1))
         assert not (await desk.person(kind, secret)).has_second_factor
@@ -967,7 +967,7 @@ def test_a_session_is_confirmed_for_a_quarter_of_an_hour(desk: Desk, kind: Perso
         assert await is_confirmed()
         clock.now_ms += 1
         assert not await is_confirmed()
-        assert await refused(confirm(WRONG)) == (SignInRefusal.WRONG, None)
+        assert await refused(confirm(WRONG)) == (SignInRefusal.WRONG_PASSWORD, None)
         assert not await is_confirmed()
         await confirm(PASSWORD)
         assert await is_confirmed()

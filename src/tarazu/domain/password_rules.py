@@ -50,6 +50,8 @@ class PasswordFault(StrEnum):
     """It is the own email, name, or the name of the service, and little else."""
     REPEATED = "repeated"
     """It is one character, or a short group, over and over."""
+    SAME = "same"
+    """It is the one that it is to replace."""
     RUN = "run"
     """It is a run of digits, of letters, or of keys that lie beside each other."""
 

@@ -138,13 +138,15 @@ class Frame:
             accept_language=request.headers.get("accept-language", ""),
         )
         origin, catalogue = request.scope[ORIGIN], self._office.catalogue
-        period = period_of(self._office.clock(), catalogue.zone)
+        now_ms = self._office.clock()
+        period = period_of(now_ms, catalogue.zone)
         account = None if signed_in is None else signed_in.person.account
         return Visit(
             site=self.site,
             request=request,
             formats=Formats(language, catalogue.zone),
             shop=catalogue.shop,
+            now_ms=now_ms,
             means=Means.ENOUGH if account is None else means_of(_this_period(account, period), catalogue),
             has_plan=account is not None and catalogue.plan(account.plan) is not None,
             renewal_day=next_period_day(period),

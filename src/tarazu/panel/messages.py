@@ -48,7 +48,22 @@ def filled_in(text: str, values: Mapping[str, object], formats: Formats) -> str:
 def _value(name: str, value: object, formats: Formats) -> object:
     if isinstance(value, int):
         return _Number(value, formats)
-    return translations(formats.language).gettext(str(value)) if name == WHAT else value
+    return translations(formats.language).gettext(str(value)) if name == WHAT else _Text(str(value), formats.language)
+
+
+class _Text:
+    """Writes itself into a message, between its readers' quotation marks where the message wants some."""
+
+    def __init__(self, text: str, language: Language) -> None:
+        self._text = text
+        self._language = language
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        opening, closing = "«»" if self._language is Language.PERSIAN else "“”"
+        return f"{opening}{self._text}{closing}"
 
 
 class _Number:

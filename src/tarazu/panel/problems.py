@@ -10,7 +10,9 @@ from starlette.responses import Response
 from tarazu.panel.frame import VISIT, Frame
 from tarazu.panel.messages import later
 from tarazu.panel.visits import Visit
+from tarazu.service.back_office import BackOfficeFullError
 from tarazu.service.completion import BOOKS_RETRY_AFTER_S
+from tarazu.service.identifiers import REQUEST_PREFIX, current_request
 
 
 class Problem(Struct, frozen=True):
@@ -51,6 +53,10 @@ PROBLEMS = {
         later("The service is busy"), later("Nothing was changed. Try again in a moment.")
     ),
 }
+AWAY = Problem(
+    later("The service cannot reach its books just now"), later("Nothing was changed. Try again in a moment.")
+)
+"""In place of `busy`, where the database cannot be used."""
 
 
 class ProblemPages:
@@ -70,9 +76,10 @@ class ProblemPages:
         """Answer to an id that leads to nothing, or to what belongs to somebody else."""
         return self._page(request, HTTPStatus.NOT_FOUND)
 
-    async def unavailable(self, request: Request, _error: Exception) -> Response:
-        """Answer while the books cannot be used."""
-        response = self._page(request, HTTPStatus.SERVICE_UNAVAILABLE)
+    async def unavailable(self, request: Request, error: Exception) -> Response:
+        """Answer while the books cannot be used, or too many wait for them."""
+        problem = None if isinstance(error, BackOfficeFullError) else AWAY
+        response = self._page(request, HTTPStatus.SERVICE_UNAVAILABLE, problem)
         response.headers["retry-after"] = str(BOOKS_RETRY_AFTER_S)
         return response
 
@@ -80,9 +87,16 @@ class ProblemPages:
         """Answer to what nobody has foreseen; it is logged where every request begins."""
         return self._page(request, HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _page(self, request: Request, status: int) -> Response:
+    def _page(self, request: Request, status: int, problem: Problem | None = None) -> Response:
         visit = request.scope.get(VISIT)
         if not isinstance(visit, Visit):  # before anybody has asked who it is
             visit = self._frame.visit(request)
-        problem = PROBLEMS.get(HTTPStatus(status), PROBLEMS[HTTPStatus.INTERNAL_SERVER_ERROR])
-        return visit.page("problem.html", status, problem=problem)
+        problem = problem or PROBLEMS.get(HTTPStatus(status), PROBLEMS[HTTPStatus.INTERNAL_SERVER_ERROR])
+        unique = current_request.get("")
+        return visit.page(
+            "problem.html",
+            status,
+            problem=problem,
+            can_retry=request.method == "GET" and status >= HTTPStatus.INTERNAL_SERVER_ERROR,
+            request_id=REQUEST_PREFIX + unique if unique and status >= HTTPStatus.INTERNAL_SERVER_ERROR else None,
+        )

@@ -20,6 +20,7 @@ _UNAVAILABLE = later("The database could not be reached, so nothing was changed.
 
 _SIGN_IN = {
     SignInRefusal.WRONG: later("Wrong email or password. Check both, and try again."),
+    SignInRefusal.WRONG_PASSWORD: later("This is not your present password. Check it, and try again."),
     SignInRefusal.BUSY: later("Too many people are signing in just now. Try again in a few seconds."),
     SignInRefusal.INVITATION_ENDED: later("This invitation has been used or is no longer valid. Ask for a new one."),
     SignInRefusal.BAD_PASSWORD: later("A password has 10 to 200 characters. Choose another."),
@@ -30,6 +31,7 @@ _PASSWORDS = {
     PasswordFault.COMMON: later(
         "This is one of the commonest passwords, which are tried first. Choose another: three or four words will do."
     ),
+    PasswordFault.SAME: later("This is the password that you have already. Choose another."),
     PasswordFault.OWN: later(
         "This is little more than your email, your name or the name of this service. Choose another."
     ),

@@ -42,6 +42,7 @@ class Visit(Struct, frozen=True, kw_only=True):
     request: Request
     formats: Formats
     shop: Shop
+    now_ms: int
     means: Means = Means.ENOUGH
     """Whether the account of the holder who is signed in can pay."""
     has_plan: bool = False

@@ -1,10 +1,12 @@
 """What people who are signed in change of themselves: password, second factor, sessions, name and language."""
 
 import os
+from unicodedata import normalize
 
 from sqlalchemy import Connection
 
 from tarazu.domain.calendar import Clock
+from tarazu.domain.password_rules import PasswordFault
 from tarazu.domain.people import Person, PersonKind
 from tarazu.domain.second_factor import RECOVERY_CODES, RECOVERY_ENTROPY_BYTES, begin, recovery_codes, secret_of
 from tarazu.domain.sessions import Session
@@ -41,7 +43,7 @@ class OwnAccess:
         """Let a person prove again who it is, before what matters most; that is good for a while in this session.
 
         Raises:
-            SignInError: WRONG, WRONG_CODE, TOO_MANY or BUSY.
+            SignInError: WRONG_PASSWORD, WRONG_CODE, TOO_MANY or BUSY.
         """
         digest = signed_in.session.digest
 
@@ -62,11 +64,13 @@ class OwnAccess:
         All sessions end, and one begins, with whose secret this answers. Of the known browsers only this one stays.
 
         Raises:
-            SignInError: BAD_PASSWORD (`new`), WRONG (`old`), WRONG_CODE, TOO_MANY or BUSY.
+            SignInError: BAD_PASSWORD (`new`), WRONG_PASSWORD (`old`), WRONG_CODE, TOO_MANY or BUSY.
             ConflictError: a holder has changed it too often.
         """
         person = signed_in.person
         check_password(new, person.email, person.name)
+        if normalize("NFKC", new) == normalize("NFKC", old):
+            raise SignInError(SignInRefusal.BAD_PASSWORD, fault=PasswordFault.SAME)
 
         def then(connection: Connection, person: Person) -> SignInError | None:
             return self._code_error(connection, person, code)
@@ -129,7 +133,7 @@ class OwnAccess:
         """Turn the second factor off, for a person who gives the password and a code once more.
 
         Raises:
-            SignInError: WRONG, WRONG_CODE, TOO_MANY or BUSY.
+            SignInError: WRONG_PASSWORD, WRONG_CODE, TOO_MANY or BUSY.
         """
         if not signed_in.person.has_second_factor:
             return

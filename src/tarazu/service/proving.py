@@ -99,7 +99,7 @@ class Prover:
         """Compare the password of a person who is signed in; it is counted by the session, as that of a known device.
 
         Raises:
-            SignInError: as `by_email`.
+            SignInError: as `by_email`, but WRONG_PASSWORD in place of WRONG.
         """
         person = signed_in.person
 
@@ -109,7 +109,12 @@ class Prover:
         def attempt(_connection: Connection, _login: Login | None) -> Attempt:
             return attempt_of(person.kind, email=person.email, address=address, device=signed_in.session.digest)
 
-        return await self._prove(person.kind, person.id, address, password, find, attempt, then)
+        try:
+            return await self._prove(person.kind, person.id, address, password, find, attempt, then)
+        except SignInError as error:
+            if error.reason is SignInRefusal.WRONG:
+                raise SignInError(SignInRefusal.WRONG_PASSWORD) from None
+            raise
 
     def by_code(self, connection: Connection, owner: Owner, code: str, device: bytes | None) -> SignInError | None:
         """Use a code of a person's second factor up; None: it is good. The person's row is locked.

@@ -10,6 +10,8 @@ class SignInRefusal(StrEnum):
 
     WRONG = "wrong"
     """No person may sign in with this email and this password."""
+    WRONG_PASSWORD = "wrong_password"  # noqa: S105 - no password
+    """It is not that of the person who is signed in."""
     TOO_MANY = "too_many"
     """Too many wrong passwords or codes were given; nothing was compared."""
     BUSY = "busy"

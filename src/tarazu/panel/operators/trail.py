@@ -9,7 +9,8 @@ from tarazu.panel.messages import told
 from tarazu.panel.operators.acts import act_line
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.provisioning import Trail
+from tarazu.service.identifiers import ACCOUNT_PREFIX
+from tarazu.service.provisioning import Provisioning, Trail
 from tarazu.service.provisioning_errors import NotThereError
 
 PAGE_LENGTH = 25
@@ -25,15 +26,24 @@ class TrailPages:
         """Show a page of acts, of one account if one is named, the newest first."""
         account_id, before = visit.query("account").strip(), visit.query("before") or None
         try:
-            trail = await act(
+            account_id, trail = await act(
                 self._office,
                 visit,
-                lambda books: books.trail(limit=PAGE_LENGTH, account_id=account_id or None, before=before),
+                lambda books: _trail(books, account_id, before),
             )
         except NotThereError as error:
             nothing = Trail(acts=(), more=False)
             return _page(visit, HTTPStatus.NOT_FOUND, nothing, account_id, refusal=told(error, visit.formats))
         return _page(visit, HTTPStatus.OK, trail, account_id, is_first=before is None)
+
+
+def _trail(books: Provisioning, account: str, before: str | None) -> tuple[str, Trail]:
+    """List acts of the account with this id, or of the only one that a search by email or name finds."""
+    if account and not account.startswith(ACCOUNT_PREFIX):
+        found = books.accounts_page(search=account, limit=2).accounts
+        if len(found) == 1:
+            account = found[0].id
+    return account, books.trail(limit=PAGE_LENGTH, account_id=account or None, before=before)
 
 
 def _page(

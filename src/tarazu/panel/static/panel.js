@@ -33,13 +33,18 @@ function keepFresh() {
   setInterval(async () => {
     if (document.hidden || Date.now() - touched > IDLE_MS) return;
     const answer = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
-    if (!answer || !answer.ok || answer.redirected) return;
+    if (!answer || !answer.ok || answer.redirected) return tellOld(answer?.redirected ? "over" : "lost");
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const id of parts) {
+    for (const id of [...parts, "stale"]) {
       const [now, next] = [document.getElementById(id), fresh.getElementById(id)];
       if (now && next && now.innerHTML !== next.innerHTML) now.innerHTML = next.innerHTML;
     }
   }, REFRESH_MS);
+}
+
+// Figures that could not be renewed say of when they are, and why.
+function tellOld(reason) {
+  for (const line of document.getElementById("stale").children) line.hidden = line.dataset.stale !== reason;
 }
 
 // Who signs out leaves nothing of a conversation in this tab.
