@@ -76,4 +76,8 @@ def _created_key(visitor: Visitor, account_path: str) -> str:
 
 def _set_status(visitor: Visitor, account_path: str, status: str) -> None:
     visitor.open(account_path)
-    visitor.send(f"{account_path}/status", status=status)
+    if status != "active":
+        visitor.send(f"{account_path}/status", status=status)
+        return
+    with visitor.page.expect_navigation():
+        visitor.page.locator('button[name="status"][value="active"]').click()
