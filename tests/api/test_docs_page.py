@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from tarazu.api.admin.openapi import admin_html
 from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, STYLE, html
 from tarazu.api.prose import block, inline
 from tarazu.domain.errors import Error
@@ -33,9 +34,15 @@ def test_ids_are_unique_and_every_link_resolves() -> None:
     ids = Counter(PAGE.values("id"))
     assert [name for name, times in ids.items() if times > 1] == []
     for target in PAGE.values("href"):
-        assert target in ("/api/v1/openapi.json", "data:,") or target.removeprefix("#") in ids, target
+        assert target in ("/api/v1/openapi.json", "data:,", "/panel/") or target.removeprefix("#") in ids, target
     for target in PAGE.values("aria-labelledby"):
         assert target in ids
+
+
+def test_it_leads_back_to_the_pages_beside_it() -> None:
+    """Holders to their panel, operators to theirs."""
+    assert "/panel/" in PAGE.values("href")
+    assert "/admin/" in Page(admin_html().decode()).values("href")
 
 
 def test_it_loads_nothing() -> None:

@@ -30,6 +30,7 @@ OPERATOR_PAGES = (
     "/admin/accounts/{account_id}/keys/new",
     "/admin/accounts/{account_id}/keys/{key_id}",
     "/admin/accounts/{account_id}/requests",
+    "/admin/accounts/{account_id}/trail",
     "/admin/intake",
     "/admin/catalogue",
     "/admin/audit",

@@ -15,7 +15,7 @@ UNPROCESSABLE = "console: Failed to load resource: the server responded with a s
 def test_a_refused_form_says_why_and_keeps_what_was_typed(
     browser: Browser, service: RunningService, base_url: str
 ) -> None:
-    """The reason stands before the form, and can be read by everybody."""
+    """The reason stands before the form, can be read by everybody, and its field is marked."""
     account = service.provisioning.create_account(name="Sara", email="sara@example.com", plan="large")
     with visiting(browser, base_url) as visitor:
         visitor.accept(service.provisioning.invite_holder(account.id).link(base_url), PASSWORD)
@@ -24,5 +24,7 @@ def test_a_refused_form_says_why_and_keeps_what_was_typed(
         assert visitor.faults == [UNPROCESSABLE]
         visitor.faults.clear()
         assert "whole number" in visitor.page.locator('main [role="alert"]').inner_text()
+        marked = visitor.page.locator("[aria-invalid]").evaluate_all("all => all.map(it => it.name)")
+        assert marked == ["limit"]
         assert visitor.page.input_value('[name="name"]') == "laptop"
         visitor.assert_readable()

@@ -106,7 +106,7 @@ def test_set_wants_one_clear_change(tarazu: Commands, options: tuple[str, ...], 
     [
         (("show", "acc_x"), "There is no account 'acc_x'. List them with: tarazu account list"),
         (("set", "acc_x", "--no-plan"), "There is no account 'acc_x'. List them with: tarazu account list"),
-        (("create", "--name", " "), "The name must be 1 to 200 printable characters."),
+        (("create", "--name", " "), "The name is missing. Write one."),
         (
             ("create", "--name", "A", "--email", "nobody"),
             "'nobody' is no email address. Write one as in ada@example.com.",

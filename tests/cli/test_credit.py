@@ -295,7 +295,7 @@ def test_an_empty_name_is_refused(tarazu: Commands) -> None:
     account_id = tarazu.account()
     ran = tarazu("credit", "add", account_id, "5", "--reference", "r", "--by", "")
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "tarazu: The name of who does it must be 1 to 200 printable characters.\n"
+    assert ran.err == "tarazu: The name of who does it is missing. Write one.\n"
     assert tarazu.json("account", "show", account_id)["balance"] == 0
 
 

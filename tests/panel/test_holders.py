@@ -62,7 +62,7 @@ def test_a_key_is_shown_once_works_and_is_in_the_trail(service: RunningService, 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"name": " "}, "The name must be 1 to 200"),
+        ({"name": " "}, "The name is missing. Write one."),
         ({"name": "x" * 201}, "The name must be 1 to 200"),
         ({"days": "0"}, "The number of days must be from 1 to 3,650"),
         ({"days": "9" * 30}, "The number of days must be from 1 to 3,650"),

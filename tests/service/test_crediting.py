@@ -124,7 +124,7 @@ def test_an_adjustment_by_nothing_or_by_too_much_is_refused(provisioning: Provis
 @pytest.mark.parametrize("reason", ["", "  ", "a\nb", "x" * 1_001])
 def test_an_adjustment_needs_a_reason(provisioning: Provisioning, reason: str) -> None:
     """One that can be read on a line."""
-    with pytest.raises(ProvisioningError, match="The reason must be 1 to 1000 printable characters"):
+    with pytest.raises(ProvisioningError, match=r"The reason (is missing|must be 1 to 1000 printable characters)"):
         provisioning.adjust_credit("acc_1", 1, reason=reason)
 
 
@@ -300,6 +300,8 @@ def test_whoever_changes_a_balance_has_a_name(books: Books, name: str) -> None:
         lambda: nobody.add_credit("acc_1", 1, reference="payment"),
         lambda: nobody.adjust_credit("acc_1", 1, reason="a correction"),
     ):
-        with pytest.raises(ProvisioningError, match="The name of who does it must be 1 to 200 printable characters"):
+        with pytest.raises(
+            ProvisioningError, match=r"The name of who does it (is missing|must be 1 to 200 printable characters)"
+        ):
             act()
     assert nobody.credit_history("acc_1").changes == ()

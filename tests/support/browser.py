@@ -54,7 +54,7 @@ class Visitor(Struct, frozen=True):
         self.page.goto(link)
         self.page.fill('[name="password"]', password)
         with self.page.expect_navigation():
-            self.page.locator("form", has=self.page.locator('[name="password"]')).locator("button").click()
+            self.page.locator("form", has=self.page.locator('[name="password"]')).locator("button.primary").click()
 
     def send(self, action: str, **fields: str) -> None:
         """Fill in the form that goes to this path, and press its button, be it folded away or not."""

@@ -28,17 +28,18 @@ CONTENT_SECURITY_POLICY = (
 @lru_cache(maxsize=DOCUMENTS_KEPT)
 def html(base_url: str = API_PATH) -> bytes:
     """Make the page, once for each base address (see `openapi.document`)."""
-    return page_of(document(base_url))
+    return page_of(document(base_url), home=("/panel/", "Panel"))
 
 
-def page_of(contract: OpenApi) -> bytes:
-    """Make the page of a contract."""
+def page_of(contract: OpenApi, *, home: tuple[str, str]) -> bytes:
+    """Make the page of a contract; `home` is the address and the name of the pages beside it."""
     introduction, guide = sections(contract.info.description)
     page = (
         _environment()
         .get_template("docs.html")
         .render(
             contract=contract,
+            home=home,
             introduction=introduction,
             guide=guide,
             style=Markup(STYLE),  # noqa: S704 - the package's own file

@@ -49,7 +49,7 @@ class Form(Struct, frozen=True):
         text = self.text(name).strip()
         number = read_number(text)
         if text and number is None:
-            raise ProvisioningError("The {what} must be a whole number.", what=what)
+            raise ProvisioningError("The {what} must be a whole number.", member=name, what=what)
         return number
 
 

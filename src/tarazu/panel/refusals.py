@@ -72,6 +72,8 @@ class Refused(Struct, frozen=True, kw_only=True):
     reason: SignInRefusal | None = None
     fault: PasswordFault | None = None
     retry_after_s: int | None = None
+    member: str = ""
+    """What of the form it is about, as programs name it."""
 
     @classmethod
     def of(cls, error: ProvisioningError | SignInError | BooksUnavailableError) -> "Refused":
@@ -83,7 +85,7 @@ class Refused(Struct, frozen=True, kw_only=True):
             return cls(status=status, reason=error.reason, fault=error.fault, retry_after_s=error.retry_after_s)
         status = HTTPStatus.CONFLICT if isinstance(error, ConflictError) else HTTPStatus.UNPROCESSABLE_ENTITY
         values = {name: value if _is_small(value) else str(value) for name, value in error.values.items()}
-        return cls(status=status, text=error.text, values=values)
+        return cls(status=status, text=error.text, values=values, member=error.member or "")
 
     @classmethod
     def of_completion(cls, refusal: Refusal) -> "Refused":

@@ -31,6 +31,8 @@ CSRF_DIGITS = 43
 ID_BYTES = 6
 KEPT_LOOKS_MAX = 4
 """Of what a browser keeps for a page and for those above it, the page's own comes first (RFC 6265, 5.4)."""
+FIELDS_OF = {"limit_per_minute": ("limit",), "expires_in_s": ("days",), "reason": ("why",), "note": ("why",)}
+"""Fields that forms call otherwise than programs do."""
 ADDRESS_CHARACTERS_MAX = 2_000
 """Of an address that a browser has named."""
 
@@ -62,6 +64,12 @@ class Visit(Struct, frozen=True, kw_only=True):
     def refusal(self) -> str | None:
         """Say why the form that is kept for this page was refused, if it was."""
         return None if self.kept.refused is None else self.kept.refused.told(self.formats)
+
+    @property
+    def wrong_fields(self) -> tuple[str, ...]:
+        """Name the fields that the form was refused for, if it was."""
+        refused = self.kept.refused
+        return () if refused is None else FIELDS_OF.get(refused.member, (refused.member,))
 
     @property
     def person(self) -> Person | None:

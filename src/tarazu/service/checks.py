@@ -35,6 +35,8 @@ def checked_text(what: str, text: str, length_max: int) -> str:
     trimmed = text[: length_max + 1].strip()
     printable = "".join(character for character in trimmed if character not in JOINERS).isprintable()
     is_seen = any(character not in UNSEEN and not character.isspace() for character in trimmed)
+    if not trimmed:
+        raise ProvisioningError("The {what} is missing. Write one.", member=what, what=what)
     if not is_seen or len(text) > length_max or not printable:
         raise ProvisioningError(
             "The {what} must be 1 to {length_max} printable characters.", member=what, what=what, length_max=length_max

@@ -25,6 +25,7 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
     credits_ = AccountCreditsPages(office)
     keys = AccountKeysPages(office)
     intake = IntakePages(office)
+    trail = TrailPages(office)
     audit = AuditPages(office, service.auditor)
     one = "/accounts/{account_id}"
     key = f"{one}/keys/{{key_id}}"
@@ -48,11 +49,12 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
         frame.route(f"{key}/replace", get=keys.show, post=keys.replace, is_guarded=True),
         frame.route(f"{key}/shown", get=keys.shown, post=keys.leave),
         frame.route(f"{key}/revoke", get=keys.show, post=keys.revoke),
+        frame.route(f"{one}/trail", get=trail.of_account),
         frame.route(f"{one}/requests", get=AccountRequestsPages(office).show),
         frame.route("/intake", get=intake.show),
         frame.route("/intake/stop", get=intake.show, post=intake.stop),
         frame.route("/intake/resume", get=intake.show, post=intake.resume),
         frame.route("/catalogue", get=CataloguePages(office).show),
         frame.route("/audit", get=audit.show, post=audit.run),
-        frame.route("/trail", get=TrailPages(office).show),
+        frame.route("/trail", get=trail.show),
     ]

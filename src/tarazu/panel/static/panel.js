@@ -11,6 +11,20 @@ function offerCopying() {
   }
 }
 
+// A password can be seen while it is written; it is sent as one, so that the browser offers to keep it.
+function offerRevealing() {
+  for (const button of document.querySelectorAll("button[data-reveal]")) {
+    const field = document.getElementById(button.dataset.reveal);
+    const show = (isShown) => {
+      field.type = isShown ? "text" : "password";
+      button.setAttribute("aria-pressed", isShown);
+    };
+    button.hidden = false;
+    button.addEventListener("click", () => show(field.type === "password"));
+    field.form.addEventListener("submit", () => show(false));
+  }
+}
+
 function offerToCopy(button, text) {
   if (!navigator.clipboard) return;
   const label = button.querySelector("span");
@@ -86,6 +100,7 @@ function sendOnce() {
 }
 
 offerCopying();
+offerRevealing();
 keepFresh();
 walkBars();
 sendOnce();
