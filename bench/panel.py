@@ -29,6 +29,7 @@ from tarazu.domain.calendar import iso_time
 from tarazu.service.reports import history, history_entry, key_list, overview
 from tarazu.service.shop_report import shop_report
 from tarazu.store.engine import open_engine, transaction
+from tarazu.store.keys import SoughtKeys
 from tests.support.service import RunningService
 from tests.support.set_clock import SetClock
 from tests.support.stores import PostgresqlStore, SqliteStore, Store, postgresql_server
@@ -73,7 +74,7 @@ PAGES: Mapping[str, Callable[[Connection], object]] = {
     "history": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS),
     "history of the first month": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS, month="2026-04"),
     "one request": lambda connection: history_entry(connection, ACCOUNT, _newest_id(connection)),
-    "keys": lambda connection: key_list(connection, ACCOUNT, NOW_MS),
+    "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
     "the shop at a glance": lambda connection: shop_report(connection, ZONE, NOW_MS),
 }
 HTTP_PAGES = {"overview": "/panel/", "history": "/panel/history", "keys": "/panel/keys"}

@@ -296,7 +296,7 @@ def test_a_key_that_has_ended_cannot_be_replaced(service: RunningService) -> Non
     service.provisioning.revoke_key(customer.key_id)
     done = service.run("key", "replace", customer.key_id, "--json")
     assert done.returncode != 0
-    assert "has ended" in done.stderr
+    assert "no longer works" in done.stderr
     assert len(service.provisioning.keys(customer.account_id)) == 1
 
 

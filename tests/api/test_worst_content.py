@@ -105,8 +105,8 @@ PREFIXES: dict[str, tuple[bytes, ...]] = {
 OF_FRAMES = frozenset({"content-length", "transfer-encoding"})
 """What a body is waited for by."""
 PARAMETERS = frozenset(
-    {"account", "account_id", "after", "before", "by", "id", "kept", "limit", "model", "month", "next", "search"}
-    | {"order", "capability", "page", "plan", "span", "status", "v"}
+    {"account", "account_id", "before", "by", "id", "kept", "limit", "model", "month", "next", "search"}
+    | {"order", "capability", "ended", "page", "plan", "span", "status", "v"}
     | {"from", "range", "until"}
 )
 FIELDS = frozenset(
@@ -139,7 +139,6 @@ FIELDS = frozenset(
         "secret",
         "session",
         "status",
-        "status_before",
         "stop",
         "system",
         "ticket",

@@ -20,7 +20,7 @@ COMMANDS = {
     "credit": ["add", "adjust", "history"],
     "db": ["backup", "restore", "upgrade"],
     "intake": ["resume", "status", "stop"],
-    "key": ["create", "list", "replace", "revoke"],
+    "key": ["create", "list", "pause", "replace", "resume", "revoke", "set"],
 }
 """The commands that other programs rely on, by the words before them."""
 

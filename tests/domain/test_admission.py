@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, Window
-from tarazu.domain.admission import SETTLING_S, Asked, Caller, Decision, admit, identify
+from tarazu.domain.admission import PAUSED, SETTLING_S, Asked, Caller, Decision, admit, identify
 from tarazu.domain.catalogue import Catalogue, Offer
 from tarazu.domain.credits import Source, turn_page
 from tarazu.domain.errors import Error, ExhaustedDetails, NoDetails, RateLimitDetails, Refusal, Sender
@@ -80,6 +80,16 @@ def test_a_key_is_good_until_the_instant_of_its_expiry() -> None:
     key = make_key(expires_at_ms=NOON_MS)
     held(decide(key=key, now_ms=NOON_MS - 1))
     assert refused(decide(key=key, now_ms=NOON_MS)).error is Error.INVALID_API_KEY
+
+
+def test_a_paused_key_is_invalid_and_told_so_to_who_has_it() -> None:
+    """Row 4; whoever knows its id alone learns nothing."""
+    paused = make_key(paused_at_ms=NOON_MS - 1)
+    refusal = refused(decide(key=paused))
+    assert (refusal.error, refusal.message) == (Error.INVALID_API_KEY, PAUSED)
+    forged = replace(present(2), id=present(1).id)
+    assert refused(decide(key=paused, asked=make_asked(forged))).message is None
+    assert refused(decide(key=make_key(paused_at_ms=NOON_MS - 1, expires_at_ms=NOON_MS))).message is None
 
 
 # Row 5: the account is active.

@@ -96,6 +96,7 @@ FAULTS = [
     Fault(4, "unknown key", Error.INVALID_API_KEY, lambda world: replace(world, known=False)),
     Fault(4, "wrong secret", Error.INVALID_API_KEY, _secret),
     Fault(4, "revoked key", Error.INVALID_API_KEY, _key(revoked_at_ms=NOON_MS - 1)),
+    Fault(4, "paused key", Error.INVALID_API_KEY, _key(paused_at_ms=NOON_MS - 1)),
     Fault(4, "expired key", Error.INVALID_API_KEY, _key(expires_at_ms=NOON_MS)),
     Fault(5, "unverified", Error.ACCOUNT_UNAVAILABLE, _account(status=AccountStatus.UNVERIFIED)),
     Fault(5, "inactive", Error.ACCOUNT_UNAVAILABLE, _account(status=AccountStatus.INACTIVE)),

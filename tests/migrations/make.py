@@ -76,7 +76,7 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
     )
     limited = service.another_key(planned, models=["test/one", "test/two"], limit_per_minute=7)
     expired = service.another_key(planned, expires="1h")
-    revoked, replaced = service.another_key(mixed), service.another_key(mixed)
+    revoked, replaced, paused = service.another_key(mixed), service.another_key(mixed), service.another_key(mixed)
     service.customer("basic", status=AccountStatus.BLOCKED)
     service.json(*["account", "create", "--name", "زویا", "--email", "zoe@example.com", "--status", "unverified"])
     with service:
@@ -84,6 +84,8 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
         clock.set("2026-01-31T23:59:59Z")
         service.json("key", "revoke", revoked.key_id)
         service.json("key", "replace", replaced.key_id, "--grace", "2d")
+        service.json("key", "set", paused.key_id, "--name", "night job", "--limit-per-minute", "3")
+        service.json("key", "pause", paused.key_id)
         _ask(service, *[mixed] * 6, planned, payg)  # more than the quota: the rest is from the balance
         backend.behaviour = answers(b"no", status=500)
         _ask(service, planned, payg)  # released

@@ -19,6 +19,7 @@ COMMITS = {
     "0002": "577c1a8913d7604b477e7808a9bab22d5d513fa5",
     "0003": "e87f2a71bb4fb7d012ff4f275b05afc89c36edac",
     "0004": "a5841af8178b0fb6ea634c05a4e2fe7fa9ae8522",
+    "0005": "c3dab66f6862ea82163f6ae622532a870436dce7",
 }
 """Of each revision but the newest: the commit of a release that works with it."""
 

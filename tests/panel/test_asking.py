@@ -13,12 +13,14 @@ from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD, Visitor, holder, operator
 
 ASKS = {
+    "/panel/keys/{key_id}/pause",
     "/panel/keys/{key_id}/revoke",
     "/panel/settings/sessions/end-others",
     "/admin/accounts/{account_id}/status",
     "/admin/accounts/{account_id}/email",
     "/admin/accounts/{account_id}/sign-out",
     "/admin/accounts/{account_id}/credits/correct",
+    "/admin/accounts/{account_id}/keys/{key_id}/pause",
     "/admin/accounts/{account_id}/keys/{key_id}/revoke",
     "/admin/intake/stop",
     "/admin/settings/sessions/end-others",
@@ -31,6 +33,8 @@ READS = "changes nothing in the books that outlives it"
 HARMLESS = {
     "/panel/keys/new": "ends nothing",
     "/panel/keys/{key_id}/replace": IN_TIME,
+    "/panel/keys/{key_id}/edit": "can be changed back",
+    "/panel/keys/{key_id}/resume": "ends nothing",
     "/panel/keys/{key_id}/shown": "its button says that the key is copied",
     "/panel/playground": "its button is the wish; a message is charged once",
     "/panel/playground/take-up": READS,
@@ -41,6 +45,8 @@ HARMLESS = {
     "/admin/accounts/{account_id}/credits/add": "gives; a correction takes back",
     "/admin/accounts/{account_id}/keys/new": "ends nothing",
     "/admin/accounts/{account_id}/keys/{key_id}/replace": IN_TIME,
+    "/admin/accounts/{account_id}/keys/{key_id}/edit": "can be changed back",
+    "/admin/accounts/{account_id}/keys/{key_id}/resume": "ends nothing",
     "/admin/accounts/{account_id}/keys/{key_id}/shown": "its button says that the key is copied",
     "/admin/intake/resume": "ends nothing",
     "/admin/audit": READS,
@@ -129,7 +135,7 @@ def test_what_ends_something_asks_first(service: RunningService, site: str) -> N
 @pytest.mark.parametrize("notice", NOTICES)
 def test_what_has_ended_is_told_in_amber(notice: str) -> None:
     """Every notice of an ending is a warning, and no other is."""
-    ends = notice.endswith(("-revoked", "-stopped", "-ended", "-removed", "-over")) or notice in {
+    ends = notice.endswith(("-paused", "-revoked", "-stopped", "-ended", "-removed", "-over")) or notice in {
         "holder-signed-out",
         "email-changed",
     }

@@ -127,7 +127,9 @@ def test_what_belongs_to_another_account_does_not_exist(
         pages = [
             [
                 visitor.get(f"/panel/keys/{each}"),
-                visitor.get(f"/panel/keys?after={each}"),
+                visitor.send(f"/panel/keys/{each}/edit", name="mine"),
+                visitor.send(f"/panel/keys/{each}/pause"),
+                visitor.send(f"/panel/keys/{each}/resume"),
                 visitor.send(f"/panel/keys/{each}/revoke"),
                 visitor.send(f"/panel/keys/{each}/replace", grace="0"),
                 visitor.send("/panel/playground", key=each, model="test/one", prompt="x"),
@@ -137,7 +139,7 @@ def test_what_belongs_to_another_account_does_not_exist(
             ]
             for each in (real, made_up)
         ]
-        assert [page.status for page in pages[0]] == [404] * 8
+        assert [page.status for page in pages[0]] == [404] * 10
         assert [page.text for page in pages[0]] == [page.text.replace(made_up, real) for page in pages[1]]
     assert service.provisioning.key(other.key_id).revoked_at_ms is None
 

@@ -99,7 +99,7 @@ def test_a_refusal_for_lack_of_credits_leads_to_the_payment(shop: RunningService
     assert (upgrade.status, upgrade.json["error"]["code"]) == (402, "upgrade_required")
     assert upgrade.json["error"]["message"].endswith(f"Pay here: {PAYMENT}")
     person.visitor.get("/panel/playground")
-    (key,) = shop.provisioning.live_keys(person.account_id, limit=1)
+    (key,) = shop.provisioning.active_keys(person.account_id, limit=1)
     refused = person.visitor.send("/panel/playground", prompt="Hello", model="test/one", key=key.id)
     problem = refused.answer.body.decode().split('id="problem"')[1].split("<form")[0]
     assert PAYMENT in problem

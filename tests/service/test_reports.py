@@ -24,6 +24,7 @@ from tarazu.service.reports import (
 )
 from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.engine import transaction
+from tarazu.store.keys import SoughtKeys
 from tarazu.store.operations import Sweep
 from tarazu.store.usage import Usage
 from tests.support.asking import TOOK_MS, ask
@@ -85,9 +86,10 @@ def history_of(books: Books, account_id: str = "acc_1", **asked: object) -> Hist
     return look(books, lambda connection: history(connection, account_id, zone, books.clock(), **asked))  # type: ignore[arg-type]
 
 
-def keys_of(books: Books, account_id: str = "acc_1", **asked: object) -> KeyList:
+def keys_of(books: Books, account_id: str = "acc_1") -> KeyList:
     """List an account's keys."""
-    return look(books, lambda connection: key_list(connection, account_id, books.clock(), **asked))  # type: ignore[arg-type]
+    zone, sought = books.catalogue.zone, SoughtKeys(with_ended=True)
+    return look(books, lambda connection: key_list(connection, account_id, zone, books.clock(), sought))
 
 
 def ids(found: History) -> list[str]:
@@ -221,16 +223,41 @@ def test_the_last_use_of_a_key_is_the_minute_of_its_last_request(books: Books) -
     assert keys_of(books).keys[0].last_used_ms == NOON_MS + MINUTE_MS
 
 
-def test_keys_are_paged(books: Books) -> None:
-    """Each page begins after the last key of the one before, and nobody else's key leads anywhere."""
-    books.add(make_key(3), make_key(4))
-    first = keys_of(books, limit=2)
-    second = keys_of(books, limit=2, after=first.keys[-1].id)
-    assert (first.more, second.more) == (True, False)
-    expected = sorted((present(number).id for number in (1, 3, 4)), reverse=True)
-    assert [key.id for key in first.keys + second.keys] == expected
-    with pytest.raises(NotThereError):
-        keys_of(books, after=present(2).id)
+def test_keys_are_paged_and_those_that_have_ended_are_hidden(books: Books) -> None:
+    """Each once, by pages; hidden ones are counted, and found where they are asked for. So is a name or an id."""
+    books.add(*(make_key(number, name=f"Job {number}", created_at_ms=NOON_MS + number) for number in range(3, 40)))
+    books.add(make_key(40, revoked_at_ms=NOON_MS), make_key(41, paused_at_ms=NOON_MS))
+    zone = books.catalogue.zone
+
+    def found(page: int, *, text: str = "", with_ended: bool = False) -> KeyList:
+        return look(
+            books,
+            lambda connection: key_list(
+                connection, "acc_1", zone, books.clock(), SoughtKeys(text=text, with_ended=with_ended), page=page
+            ),
+        )
+
+    first, second = found(1), found(2)
+    assert (first.paging.count, first.ended) == (39, 1)
+    seen = [key.id for key in first.keys + second.keys]
+    assert len(set(seen)) == len(seen) == 39
+    assert present(40).id not in seen
+    assert present(41).id in seen
+    everything = found(1, with_ended=True)
+    assert (everything.paging.count, everything.ended) == (40, 0)
+    assert [key.id for key in found(1, text="JOB ۳۰").keys] == [present(30).id]
+    by_letters = "trz_" + present(30).id[4:10]
+    assert [key.id for key in found(1, text=by_letters).keys] == [present(30).id]
+
+
+def test_a_key_tells_what_it_has_used_this_month(books: Books) -> None:
+    """Requests that were charged, and their credits; another key's are its own."""
+    books.add(make_key(3))
+    ask(books, NOON_MS, end=charge)
+    ask(books, NOON_MS + 1, end=charge)
+    ask(books, NOON_MS + 2, end=release)
+    used = {key.id: (key.usage.requests, key.usage.credits) for key in keys_of(books).keys}
+    assert used == {present(1).id: (2, 2), present(3).id: (0, 0)}
 
 
 def test_a_request_is_told_with_all_but_its_content(books: Books) -> None:
@@ -319,10 +346,9 @@ def test_what_is_no_month_is_refused(books: Books, month: str) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 1_001])
 def test_a_page_has_bounds(books: Books, limit: int) -> None:
-    """For requests and keys alike."""
-    for page in (history_of, keys_of):
-        with pytest.raises(ProvisioningError, match="limit"):
-            page(books, limit=limit)
+    """Whatever is asked for."""
+    with pytest.raises(ProvisioningError, match="limit"):
+        history_of(books, limit=limit)
 
 
 def test_a_request_is_found_by_its_whole_id(books: Books) -> None:

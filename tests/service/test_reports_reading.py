@@ -11,6 +11,7 @@ from tarazu.domain.calendar import DayRange
 from tarazu.service.reports import history, history_entry, key_list, overview
 from tarazu.service.shop_report import care, sales, shop_report
 from tarazu.store.engine import transaction
+from tarazu.store.keys import SoughtKeys
 from tarazu.store.schema import metadata
 from tests.support.books import Books, open_books
 from tests.support.reading import plans, rows_read, steps_counted
@@ -48,7 +49,7 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "history of a month": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS, month="2026-06"),
     "next page of the history": next_page,
     "request": lambda connection: history_entry(connection, ACCOUNT, newest_id(connection)),
-    "keys": lambda connection: key_list(connection, ACCOUNT, NOW_MS),
+    "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
     "shop": lambda connection: shop_report(connection, ZONE, NOW_MS),
     "sales of ten days": lambda connection: sales(connection, CATALOGUE, DayRange("2026-06-21", "2026-06-30")),
     "accounts that need care": lambda connection: care(connection, CATALOGUE, NOW_MS),

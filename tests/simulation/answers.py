@@ -90,7 +90,12 @@ class Answers:
     def _caller_refused(self, key_id: str) -> Error | None:
         key = self._rows.keys.get(key_id)
         now_ms = self._transaction.now_ms
-        if key is None or key.revoked_at_ms is not None or (key.expires_at_ms or now_ms + 1) <= now_ms:
+        if (
+            key is None
+            or key.revoked_at_ms is not None
+            or key.paused_at_ms is not None
+            or (key.expires_at_ms or now_ms + 1) <= now_ms
+        ):
             return Error.INVALID_API_KEY
         return None if self._rows.accounts[key.account_id].status == "active" else Error.ACCOUNT_UNAVAILABLE
 

@@ -47,6 +47,7 @@ class Operator:
             self._set_plan,
             self._set_status,
             self._end_key,
+            self._pause_key,
             self._switch,
         ]
         account_id = self._callers.account_id()
@@ -146,7 +147,7 @@ class Operator:
         try:
             issued = self._desk.replace_key(key.id, grace_s=grace_s)
         except ProvisioningError:
-            return f"{words}: it has ended"
+            return f"{words}: it has ended, or was replaced before"
         except (BooksUnavailableError, Death) as error:
             return f"{words}: {_failed(error)}"
         end_ms = self._clock() + 1_000 * grace_s
@@ -155,6 +156,22 @@ class Operator:
         assert presented is not None
         self._callers.keys[account_id].append(presented)
         return f"{words}: {presented.id[4:7]}"
+
+    def _pause_key(self, account_id: str) -> str:
+        """Pause a key, or let it work again: in most cases, so that an account is not shut out for long."""
+        key = self._callers.key(account_id)
+        pauses = not self._random.randrange(3)
+        words = f"{'pauses' if pauses else 'resumes'} {key.id[4:7]}"
+        try:
+            self._desk.pause_key(key.id) if pauses else self._desk.resume_key(key.id)
+        except ProvisioningError:
+            return f"{words}: it has ended"
+        except (BooksUnavailableError, Death) as error:
+            if self._faulty.committed:
+                self._told.pauses.setdefault(key.id, {False}).add(pauses)
+            return f"{words}: {_failed(error)}"
+        self._told.pauses[key.id] = {pauses}
+        return f"{words}: done"
 
     def _switch(self, _account_id: str) -> str:
         stops = self._told.is_stopped == {False}

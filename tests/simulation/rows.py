@@ -29,6 +29,7 @@ class KeyRow(NamedTuple):
     account_id: str
     limit_per_minute: int | None
     expires_at_ms: int | None
+    paused_at_ms: int | None
     revoked_at_ms: int | None
     minute: int
     taken: int
@@ -117,8 +118,8 @@ def read_rows(look: Look) -> Rows:
             map(
                 KeyRow._make,
                 look(
-                    "SELECT id, account_id, limit_per_minute, expires_at_ms, revoked_at_ms, window_minute, window_taken"
-                    " FROM keys"
+                    "SELECT id, account_id, limit_per_minute, expires_at_ms, paused_at_ms, revoked_at_ms,"
+                    " window_minute, window_taken FROM keys"
                 ),
             )
         ),

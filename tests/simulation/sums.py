@@ -123,4 +123,6 @@ class Sums:
             key = rows.keys[key_id]
             ends_ms = [instant_ms for instant_ms in (key.revoked_at_ms, key.expires_at_ms) if instant_ms is not None]
             assert min(ends_ms, default=end_ms + 1) <= end_ms, f"{key} was told to end at {end_ms}"
+        for key_id, pauses in told.pauses.items():
+            assert (rows.keys[key_id].paused_at_ms is not None) in pauses, f"{rows.keys[key_id]} is paused otherwise"
         assert rows.is_stopped in told.is_stopped, "the intake switch stands otherwise than was told"

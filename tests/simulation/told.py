@@ -137,6 +137,8 @@ class Told:
     """The plans and statuses, one of which each account must have: more than one after an act in doubt."""
     ends_ms: dict[str, int] = field(default_factory=dict)
     """By when a key has ended, of those that an operator has replaced."""
+    pauses: dict[str, set[bool]] = field(default_factory=dict)
+    """Whether each key is paused, of those that an operator has paused or resumed: both, after an act in doubt."""
     is_stopped: set[bool] = field(default_factory=lambda: {False})
 
     def note_unanswered(self, payment: Payment) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tarazu.domain.accounts import Window
 from tarazu.store.engine import transaction
-from tarazu.store.keys import find_key, list_keys, revoke_key, set_key_expiry
+from tarazu.store.keys import find_key, list_keys, revoke_key, succeed_key
 from tests.support.books import Books, sqlite_only
 from tests.support.values import NOON_MS, key_text, make_account, make_key
 
@@ -62,8 +62,8 @@ def test_an_expiry_never_lengthens_the_life_of_a_key(
     """A grace period given at a replacement is no way around an expiry."""
     books.add(make_account(), make_key(expires_at_ms=expires_at_ms))
     with transaction(books.engine) as connection:
-        set_key_expiry(connection, make_key().id, grace_until_ms)
-    assert books.key().expires_at_ms == ends_at_ms
+        succeed_key(connection, make_key().id, "key_2", grace_until_ms)
+    assert (books.key().expires_at_ms, books.key().successor_id) == (ends_at_ms, "key_2")
 
 
 @sqlite_only

@@ -144,7 +144,7 @@ def set_(
             "There is nothing to change.",
             "Give --email EMAIL, --plan PLAN, --no-plan, --status STATUS or --no-second-factor.",
         )
-    from tarazu.service.account_acts import UNCHANGED
+    from tarazu.service.checks import UNCHANGED
 
     configuration = read_configuration(config)
     with open_provisioning(configuration) as provisioning:

@@ -109,6 +109,8 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    paused_at: str | None
+    successor_id: str | None
 
     @classmethod
     def of(cls, key: Key, now_ms: int) -> "KeyDocument":
@@ -123,6 +125,8 @@ class KeyDocument(Struct, frozen=True, kw_only=True):
             created_at=iso_time(key.created_at_ms),
             expires_at=time_or_none(key.expires_at_ms),
             revoked_at=time_or_none(key.revoked_at_ms),
+            paused_at=time_or_none(key.paused_at_ms),
+            successor_id=key.successor_id,
         )
 
 

@@ -1,6 +1,6 @@
-"""`tarazu key`: issue, list, revoke and replace API keys."""
+"""`tarazu key`: issue, list, change, pause, revoke and replace API keys."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -8,6 +8,7 @@ from tarazu.cli.acts import done
 from tarazu.cli.clock import system_clock
 from tarazu.cli.desk import open_provisioning, read_configuration
 from tarazu.cli.documents import IssuedKeyDocument, KeyDocument
+from tarazu.cli.errors import UsageError
 from tarazu.cli.options import AsJson, ConfigPath, command_group, duration_option, number_option
 from tarazu.cli.output import Column, print_fields, print_json, print_table, say, say_aside, shown_once
 from tarazu.cli.pasted import id_of_key
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from tarazu.service.key_acts import IssuedKey
 
-key_app = command_group("key", "Issue, list, revoke and replace API keys.")
+key_app = command_group("key", "Issue, list, change, pause, revoke and replace API keys.")
 
 AccountId = Annotated[str, Parameter(name="ACCOUNT", help="The account's id, as in acc_9Kx2…")]
 KeyId = Annotated[
@@ -26,6 +27,7 @@ KeyId = Annotated[
     Parameter(name="KEY", converter=id_of_key, help="The key's id, as in key_4fGh…; tarazu key list ACCOUNT tells it."),
 ]
 
+_BOUNDS = {"expiry": "expires_in_s", "models": "models", "limit": "limit_per_minute"}
 _COLUMNS = (
     Column("id", whole=True),
     Column("name"),
@@ -74,7 +76,7 @@ def create(
         issued = provisioning.create_key(
             account,
             name=name,
-            models=None if models is None else [model.strip() for model in models.split(",") if model.strip()],
+            models=_listed(models),
             limit_per_minute=limit_per_minute,
             expires_in_s=expires,
         )
@@ -108,6 +110,85 @@ def list_(account: AccountId, /, *, as_json: AsJson = False, config: ConfigPath 
                 for of in documents
             ),
         )
+
+
+@key_app.command(name="set")
+def set_(
+    key: KeyId,
+    /,
+    *,
+    name: Annotated[str | None, Parameter(metavar="NAME", help="What the key is for, for people.")] = None,
+    expires: Annotated[
+        int | None, duration_option("--expires", "It ends this time from now: 90d, 12h, 1h30m.", least_s=1)
+    ] = None,
+    models: Annotated[
+        str | None,
+        Parameter(metavar="A,B", help="Only these models, divided by commas; never more than the plan allows."),
+    ] = None,
+    limit_per_minute: Annotated[
+        int | None, number_option("--limit-per-minute", "Its own limit of requests, beside that of the account.")
+    ] = None,
+    without: Annotated[
+        str | None, Parameter(metavar="WHAT", help=f"Take bounds away, divided by commas: {', '.join(_BOUNDS)}.")
+    ] = None,
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Change what a key is called and may do, from the next request on.
+
+    For example:
+
+        tarazu key set key_4fGhJkLmNpQr --name "night job"
+        tarazu key set key_4fGhJkLmNpQr --expires 30d --limit-per-minute 10
+        tarazu key set key_4fGhJkLmNpQr --without expiry,models
+    """
+    asked = {"name": name, "expires_in_s": expires, "models": _listed(models), "limit_per_minute": limit_per_minute}
+    changes: dict[str, Any] = {member: value for member, value in asked.items() if value is not None}
+    for bound in _listed(without) or ():
+        if bound not in _BOUNDS:
+            raise UsageError(f"{bound!r} is no bound of a key.", f"Bounds: {', '.join(_BOUNDS)}.")
+        if _BOUNDS[bound] in changes:
+            raise UsageError(f"The {bound} cannot be both set and taken away.", "Give one of them.")
+        changes[_BOUNDS[bound]] = None
+    if not changes:
+        raise UsageError(
+            "There is nothing to change.", "Give --name, --expires, --models, --limit-per-minute or --without."
+        )
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        document = KeyDocument.of(provisioning.set_key(key, **changes), system_clock())
+        done(f"The key {document.id} is changed.")
+    _print_changed(document, "is changed", as_json=as_json)
+
+
+@key_app.command
+def pause(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """Let requests with a key be refused, from the next one on, until it is resumed.
+
+    For example:
+
+        tarazu key pause key_4fGhJkLmNpQr
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        document = KeyDocument.of(provisioning.pause_key(key), system_clock())
+        done(f"The key {document.id} is paused.")
+    _print_changed(document, "is paused", as_json=as_json)
+
+
+@key_app.command
+def resume(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
+    """Let a paused key work again, from the next request on.
+
+    For example:
+
+        tarazu key resume key_4fGhJkLmNpQr
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        document = KeyDocument.of(provisioning.resume_key(key), system_clock())
+        done(f"The key {document.id} works again.")
+    _print_changed(document, "works again", as_json=as_json)
 
 
 @key_app.command
@@ -155,6 +236,17 @@ def replace(
     _print_issued(issued, config, as_json=as_json)
     if not as_json:
         say(old)
+
+
+def _listed(written: str | None) -> list[str] | None:
+    return None if written is None else [part.strip() for part in written.split(",") if part.strip()]
+
+
+def _print_changed(document: KeyDocument, what: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+    else:
+        say(f"{document.id} ({document.name}) {what}.")
 
 
 def _print_issued(issued: "IssuedKey", config: "Path | None", *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ class KeyState(StrEnum):
     """Whether a key opens anything; only `active` does."""
 
     ACTIVE = "active"
+    PAUSED = "paused"
     EXPIRED = "expired"
     REVOKED = "revoked"
 
@@ -65,17 +66,26 @@ class Key(Struct, frozen=True, kw_only=True):
     expires_at_ms: int | None
     revoked_at_ms: int | None
     window: Window
+    paused_at_ms: int | None = None
+    successor_id: str | None = None
+    """The key that was made in its place, while it works on until it expires."""
 
     def is_active(self, now_ms: int) -> bool:
-        """Tell whether the key is neither revoked nor expired."""
+        """Tell whether the key is neither revoked, nor expired, nor paused."""
         return self.state(now_ms) is KeyState.ACTIVE
+
+    def has_ended(self, now_ms: int) -> bool:
+        """Tell whether the key was revoked or has expired, for good."""
+        return self.state(now_ms) in {KeyState.REVOKED, KeyState.EXPIRED}
 
     def state(self, now_ms: int) -> KeyState:
         """Tell the state; one that was revoked stays so, also after it would have expired."""
         if self.revoked_at_ms is not None:
             return KeyState.REVOKED
         is_over = self.expires_at_ms is not None and now_ms >= self.expires_at_ms
-        return KeyState.EXPIRED if is_over else KeyState.ACTIVE
+        if is_over:
+            return KeyState.EXPIRED
+        return KeyState.ACTIVE if self.paused_at_ms is None else KeyState.PAUSED
 
 
 class Intake(Struct, frozen=True):

@@ -9,7 +9,7 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tarazu.domain.accounts import Account, AccountStatus, Intake, Key
+from tarazu.domain.accounts import Account, AccountStatus, Intake, Key, KeyState
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_of, iso_time, minute_of, period_of, seconds_until
 from tarazu.domain.catalogue import Catalogue, Model, Plan
 from tarazu.domain.credits import Hold, quota_limit, source_for, take
@@ -19,6 +19,7 @@ from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import ChatRequest
 from tarazu.domain.rate_limit import RateLimit, binding_limit, in_minute, take_place
 
+PAUSED = "This API key is paused. Whoever holds the account can resume it in the panel."
 SETTLING_S = 30
 """How long after the model's time-out a hold still waits for its charge or release before it may be swept."""
 
@@ -55,7 +56,8 @@ def identify(presented: PresentedKey, caller: Caller | None, now_ms: int) -> Cal
     if caller is None:
         return Refusal(error=Error.INVALID_API_KEY)  # 4
     if not presented.matches(caller.key.digest) or not caller.key.is_active(now_ms):
-        return Refusal(error=Error.INVALID_API_KEY, sender=_sender(caller))  # 4
+        is_paused = presented.matches(caller.key.digest) and caller.key.state(now_ms) is KeyState.PAUSED
+        return Refusal(error=Error.INVALID_API_KEY, message=PAUSED if is_paused else None, sender=_sender(caller))  # 4
     if caller.account.status is not AccountStatus.ACTIVE:
         return Refusal(error=Error.ACCOUNT_UNAVAILABLE, sender=_sender(caller))  # 5
     return caller

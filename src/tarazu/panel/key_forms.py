@@ -1,4 +1,4 @@
-"""The form that asks for a new key, and when a replaced one ends: the same for holders and operators."""
+"""The forms about keys: a new one, a change, when a replaced one ends. The same for holders and operators."""
 
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -10,10 +10,15 @@ from starlette.responses import Response
 from tarazu.domain.catalogue import Model
 from tarazu.panel.forms import Form
 from tarazu.panel.visits import Visit
+from tarazu.service.checks import UNCHANGED
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
+from tarazu.service.reports import KeyLine
+from tarazu.store.keys import SoughtKeys
 
+SEARCH_MAX = 200
+WITH_ENDED = "shown"
 DAYS_MAX = 3_650
 LIMIT_MAX = 1_000_000
 SECONDS_PER_DAY = 86_400
@@ -62,6 +67,28 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
             limit_per_minute=self.limit_per_minute,
             expires_in_s=self.expires_in_s,
         )
+
+    def change(self, books: Provisioning, key: KeyLine, account_id: str) -> None:
+        """Change a key to these terms; without a number of days its end stays as it is.
+
+        Raises:
+            ProvisioningError: the account has no such key, it has ended, or a bad name.
+        """
+        books.set_key(
+            key.id,
+            account_id=account_id,
+            name=self.name,
+            models=self.models,
+            limit_per_minute=self.limit_per_minute,
+            expires_in_s=UNCHANGED if self.expires_in_s is None else self.expires_in_s,
+        )
+
+
+def key_query(visit: Visit) -> tuple[SoughtKeys, dict[str, str]]:
+    """Read which keys are looked for, and the parameters that say so."""
+    search, ended = visit.query("search").strip()[:SEARCH_MAX], visit.query("ended")
+    sought = SoughtKeys(text=search, with_ended=ended == WITH_ENDED)
+    return sought, {"search": search, "ended": WITH_ENDED if sought.with_ended else ""}
 
 
 def read_grace(form: Form) -> int:

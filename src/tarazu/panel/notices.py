@@ -11,6 +11,7 @@ WARNINGS = frozenset(
         "email-changed",
         "holder-signed-out",
         "intake-stopped",
+        "key-paused",
         "key-revoked",
         "second-factor-removed",
         "session-ended",
@@ -21,6 +22,9 @@ WARNINGS = frozenset(
 """Those that tell of something that has ended: they are no reason to be glad."""
 
 NOTICES = {
+    "key-changed": later("The key is changed. It takes effect with the next request."),
+    "key-paused": later("The key is paused. Requests with it are refused until you resume it."),
+    "key-resumed": later("The key works again."),
     "key-revoked": later("The key is revoked. Requests with it are refused from now on."),
     "name-changed": later("Your name is changed."),
     "password-changed": later("Your password is changed. All your other sessions have ended."),

@@ -1,6 +1,5 @@
 """Open, find and change accounts."""
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
@@ -11,6 +10,8 @@ from tarazu.service.acting import Acting
 from tarazu.service.checks import (
     HISTORY_LENGTH,
     NAME_LENGTH_MAX,
+    UNCHANGED,
+    Unchanged,
     checked_email,
     checked_text,
 )
@@ -30,13 +31,6 @@ from tarazu.store.accounts import (
     update_account,
 )
 from tarazu.store.owners import Owner
-
-
-class Unchanged(Struct, frozen=True):
-    """Stands for a setting that an act leaves as it is."""
-
-
-UNCHANGED = Unchanged()
 
 
 class AccountActs(Acting):

@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec import Struct
+
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
 from tarazu.service.provisioning_errors import ProvisioningError
 
@@ -24,6 +26,13 @@ UNSEEN = JOINERS + "\u115f\u1160\u3164\uffa0\u2800"
 
 _PERIOD = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+class Unchanged(Struct, frozen=True):
+    """Stands for what an act leaves as it is."""
+
+
+UNCHANGED = Unchanged()
 
 
 def checked_text(what: str, text: str, length_max: int) -> str:

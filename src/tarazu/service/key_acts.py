@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Key, Window
+from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import ANY_MODEL
 from tarazu.domain.keys import ENTROPY_BYTES, mint
 from tarazu.service.acting import Acting
@@ -15,6 +17,8 @@ from tarazu.service.checks import (
     HISTORY_LENGTH,
     LIMIT_PER_MINUTE_MAX,
     NAME_LENGTH_MAX,
+    UNCHANGED,
+    Unchanged,
     checked_count,
     checked_expiry,
     checked_text,
@@ -31,9 +35,11 @@ from tarazu.store.keys import (
     find_key,
     insert_key,
     list_keys,
-    newest_live_keys,
+    newest_active_keys,
     revoke_key,
-    set_key_expiry,
+    set_key_pause,
+    succeed_key,
+    update_key,
 )
 from tarazu.store.trail import Via
 
@@ -136,10 +142,10 @@ class KeyActs(Acting):
         with self._reading() as connection:
             return keys_page(connection, account_id, limit=limit, after=after)
 
-    def live_keys(self, account_id: str, *, limit: int) -> list[Key]:
-        """List the keys of an account that have not ended, the newest first, at most `limit`."""
+    def active_keys(self, account_id: str, *, limit: int) -> list[Key]:
+        """List the active keys of an account, the newest first, at most `limit`."""
         with self._reading() as connection:
-            return newest_live_keys(connection, account_id, self._clock(), limit=limit)
+            return newest_active_keys(connection, account_id, self._clock(), limit=limit)
 
     def key(self, key_id: str) -> Key:
         """Show one key.
@@ -163,26 +169,100 @@ class KeyActs(Acting):
                 self._record(connection, "key.revoke", key.account_id, key_id, name=key.name)
             return _key(connection, key_id, account_id)
 
+    def pause_key(self, key_id: str, *, account_id: str | None = None) -> Key:
+        """Let requests with a key be refused until it is resumed; one that is paused already stays as it is.
+
+        Raises:
+            ProvisioningError: there is no such key, or it has ended.
+        """
+        return self._set_pause(key_id, account_id, is_paused=True)
+
+    def resume_key(self, key_id: str, *, account_id: str | None = None) -> Key:
+        """Let a key work again; one that is not paused stays as it is.
+
+        Raises:
+            ProvisioningError: there is no such key, or it has ended.
+        """
+        return self._set_pause(key_id, account_id, is_paused=False)
+
+    def set_key(
+        self,
+        key_id: str,
+        *,
+        name: str | Unchanged = UNCHANGED,
+        models: Sequence[str] | Unchanged | None = UNCHANGED,
+        limit_per_minute: int | Unchanged | None = UNCHANGED,
+        expires_in_s: int | Unchanged | None = UNCHANGED,
+        account_id: str | None = None,
+    ) -> Key:
+        """Change what a key is called and may do, from the next request on; None takes a bound away.
+
+        Raises:
+            ProvisioningError: no such key or model, it has ended, a bad name, limit or expiry, or another expiry for a
+                key that ends since it has been replaced.
+        """
+        now = self._clock()
+        with self._transaction() as connection:
+            before = _lock_key(connection, key_id, account_id)
+            _require_live(before, now)
+            if before.successor_id is not None and not isinstance(expires_in_s, Unchanged):
+                raise ConflictError("{key} has been replaced, so its end stays as it is.", key=key_id)
+            key = structs.replace(
+                before,
+                name=before.name if isinstance(name, Unchanged) else checked_text("name", name, NAME_LENGTH_MAX),
+                models=before.models if isinstance(models, Unchanged) else self._models(models),
+                limit_per_minute=before.limit_per_minute
+                if isinstance(limit_per_minute, Unchanged)
+                else checked_count(
+                    "limit per minute", limit_per_minute, member="limit_per_minute", most=LIMIT_PER_MINUTE_MAX
+                ),
+                expires_at_ms=before.expires_at_ms
+                if isinstance(expires_in_s, Unchanged)
+                else checked_expiry(now, expires_in_s),
+            )
+            update_key(connection, key)
+            changes = {
+                member: [_told(member, getattr(before, member)), _told(member, getattr(key, member))]
+                for member in ("name", "models", "limit_per_minute", "expires_at_ms")
+                if getattr(before, member) != getattr(key, member)
+            }
+            if changes:
+                told = {"expires_at" if member == "expires_at_ms" else member: both for member, both in changes.items()}
+                self._record(connection, "key.set", key.account_id, key_id, **told)
+            return key
+
+    def _set_pause(self, key_id: str, account_id: str | None, *, is_paused: bool) -> Key:
+        now = self._clock()
+        with self._transaction() as connection:
+            key = _lock_key(connection, key_id, account_id)
+            _require_live(key, now)
+            if (key.paused_at_ms is not None) is not is_paused:
+                set_key_pause(connection, key_id, now if is_paused else None)
+                self._record(
+                    connection, "key.pause" if is_paused else "key.resume", key.account_id, key_id, name=key.name
+                )
+            return _key(connection, key_id, account_id)
+
     def replace_key(self, key_id: str, *, grace_s: int = 0, account_id: str | None = None) -> IssuedKey:
         """Issue a new key with the name, models, limit and expiry of an old one, which ends now or after `grace_s`.
 
         Where an account is given the key must be one of it.
 
         Raises:
-            ProvisioningError: there is no such key, it has ended, or the time is too long.
+            ProvisioningError: there is no such key, it has ended or been replaced, or the time is too long.
         """
         checked_count("time of grace", grace_s, member="grace_s", least=0, most=EXPIRY_S_MAX)
         now = self._clock()
         with self._transaction() as connection:
             old = _lock_key(connection, key_id, account_id)
-            if not old.is_active(now):
-                raise ConflictError("{key} no longer works; create a new key instead.", key=key_id)
+            _require_live(old, now)
+            if old.successor_id is not None:
+                raise ConflictError(
+                    "{key} has been replaced by {successor} already. Replace that one, or create a new key.",
+                    key=key_id,
+                    successor=old.successor_id,
+                )
             live_keys = self._live_keys(connection, old.account_id, more=1 if grace_s else 0)
-            if grace_s > 0:
-                ends_at_ms = now + grace_s * 1_000
-                set_key_expiry(connection, key_id, min(ends_at_ms, old.expires_at_ms or ends_at_ms))
-            else:
-                revoke_key(connection, key_id, now)
             issued = _issue(
                 connection,
                 account_id=old.account_id,
@@ -192,6 +272,10 @@ class KeyActs(Acting):
                 created_at_ms=now,
                 expires_at_ms=old.expires_at_ms,
             )
+            if grace_s > 0:
+                succeed_key(connection, key_id, issued.key.id, now + grace_s * 1_000)
+            else:
+                revoke_key(connection, key_id, now)
             detail = {"name": old.name, "in_place_of": old.id, "grace_s": grace_s}
             self._record(connection, "key.replace", old.account_id, issued.key.id, **detail)
         return structs.replace(issued, live_keys=live_keys)
@@ -283,6 +367,18 @@ def _issue(
     )
     insert_key(connection, key)
     return IssuedKey(key, minted.text)
+
+
+def _require_live(key: Key, now_ms: int) -> None:
+    if key.has_ended(now_ms):
+        raise ConflictError("{key} no longer works; create a new key instead.", key=key.id)
+
+
+def _told(member: str, value: Any) -> Any:
+    """Write for the trail how it was, or is now."""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return iso_time(value) if member == "expires_at_ms" and value is not None else value
 
 
 def _key(connection: Connection, key_id: str, account_id: str | None) -> Key:

@@ -3,11 +3,12 @@
 An overview is read from the daily usage, and a page of history by its index: neither takes longer as the books grow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import tzinfo
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, Key, KeyState
@@ -23,12 +24,14 @@ from tarazu.domain.calendar import (
 )
 from tarazu.domain.catalogue import Catalogue, Plan
 from tarazu.domain.credits import Reason, RequestState, Source, is_low, quota_limit, quota_remaining
+from tarazu.domain.keys import API_KEY, PREFIX_LENGTH, PUBLIC_ID_LENGTH
+from tarazu.domain.paging import Paging
 from tarazu.domain.rate_limit import RateLimit, account_limit
 from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
-from tarazu.service.finding import existing_account, keys_page, no_key
+from tarazu.service.finding import existing_account, no_key
 from tarazu.service.identifiers import completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
-from tarazu.store.keys import find_key
+from tarazu.store.keys import SoughtKeys, count_keys, find_key, keys_found
 from tarazu.store.pages import on_page
 from tarazu.store.request_history import RequestRow, find_request, newest_requests
 from tarazu.store.topups import last_topup
@@ -87,13 +90,23 @@ class KeyLine(Struct, frozen=True, kw_only=True):
     expires_at_ms: int | None
     revoked_at_ms: int | None
     last_used_ms: int | None
+    paused_at_ms: int | None
+    successor_id: str | None
+    usage: Usage
+    """Of this month."""
+
+    @property
+    def letters(self) -> str:
+        """What the whole key begins with."""
+        return API_KEY.prefix + self.id.removeprefix(API_KEY.id_prefix)
 
 
 class KeyList(Struct, frozen=True, kw_only=True):
-    """Keys, the newest first; `more` when there are older ones."""
+    """A page of the keys that are looked for, the newest first; `ended` is how many more there are that have ended."""
 
     keys: tuple[KeyLine, ...]
-    more: bool
+    paging: Paging
+    ended: int
 
 
 class Outcome(StrEnum):
@@ -186,19 +199,34 @@ def usage_report(
 
 
 def key_list(
-    connection: Connection, account_id: str, now_ms: int, *, limit: int = HISTORY_LENGTH, after: str | None = None
+    connection: Connection,
+    account_id: str,
+    zone: tzinfo,
+    now_ms: int,
+    sought: SoughtKeys,
+    *,
+    page: int | None = None,
 ) -> KeyList:
-    """List an account's keys, also those that have ended: at most `limit`, after the key `after` if given.
+    """List a page of an account's keys that are looked for, each with its usage of this month.
 
     Raises:
-        ProvisioningError: there is no such account, it has no key `after`, or `limit` is out of bounds.
+        ProvisioningError: there is no such account.
     """
-    page = keys_page(connection, account_id, limit=limit, after=after)
-    return KeyList(keys=tuple(_key_line(key, now_ms) for key in page.keys), more=page.more)
+    existing_account(connection, account_id)
+    sought = replace(sought, text=_id_of_key(sought.text))
+    paging = Paging.of(count_keys(connection, account_id, sought, now_ms), page)
+    found = keys_found(connection, account_id, sought, now_ms, limit=paging.length, offset=paging.offset)
+    usage = _usage_of_keys(connection, account_id, zone, now_ms)
+    everything = replace(sought, with_ended=True)
+    return KeyList(
+        keys=tuple(_key_line(key, now_ms, usage) for key in found),
+        paging=paging,
+        ended=0 if sought.with_ended else count_keys(connection, account_id, everything, now_ms) - paging.count,
+    )
 
 
-def key_line(connection: Connection, account_id: str, key_id: str, now_ms: int) -> KeyLine:
-    """Show one key of an account.
+def key_line(connection: Connection, account_id: str, key_id: str, zone: tzinfo, now_ms: int) -> KeyLine:
+    """Show one key of an account, with its usage of this month.
 
     Raises:
         ProvisioningError: the account has no such key; there may be one in another.
@@ -206,7 +234,21 @@ def key_line(connection: Connection, account_id: str, key_id: str, now_ms: int) 
     key = find_key(connection, key_id)
     if key is None or key.account_id != account_id:
         raise no_key(key_id)
-    return _key_line(key, now_ms)
+    return _key_line(key, now_ms, _usage_of_keys(connection, account_id, zone, now_ms))
+
+
+def _id_of_key(text: str) -> str:
+    """Look for a key by its id where a whole one, or its beginning, was pasted: no secret is looked for."""
+    text = text.strip()
+    if not text.startswith(API_KEY.prefix):
+        return text
+    return API_KEY.id_prefix + text[len(API_KEY.prefix) : PREFIX_LENGTH + PUBLIC_ID_LENGTH]
+
+
+def _usage_of_keys(connection: Connection, account_id: str, zone: tzinfo, now_ms: int) -> dict[str, Usage]:
+    today = day_of(now_ms, zone)
+    used = usage_by_key(connection, account_id, first_day=f"{period_of(now_ms, zone)}-01", last_day=today)
+    return {each.key_id: each.usage for each in used}
 
 
 def history(
@@ -268,7 +310,7 @@ def _dearest_first(lines: Iterable[UsageLine]) -> tuple[UsageLine, ...]:
     return tuple(sorted(lines, key=lambda line: (-line.usage.credits, -line.usage.requests, line.id)))
 
 
-def _key_line(key: Key, now_ms: int) -> KeyLine:
+def _key_line(key: Key, now_ms: int, usage: Mapping[str, Usage]) -> KeyLine:
     return KeyLine(
         id=key.id,
         name=key.name,
@@ -279,6 +321,9 @@ def _key_line(key: Key, now_ms: int) -> KeyLine:
         expires_at_ms=key.expires_at_ms,
         revoked_at_ms=key.revoked_at_ms,
         last_used_ms=key.window.minute * MILLISECONDS_PER_MINUTE or None,  # a new key's window is that of 1970
+        paused_at_ms=key.paused_at_ms,
+        successor_id=key.successor_id,
+        usage=usage.get(key.id, Usage()),
     )
 
 

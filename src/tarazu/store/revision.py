@@ -9,7 +9,7 @@ from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.books_path import looked_at, missing_folder
 from tarazu.store.engine import transaction
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest of the migrations."""
 MIGRATIONS = Path(__file__).with_name("migrations") / "versions"
 VERSION_TABLE = "alembic_version"

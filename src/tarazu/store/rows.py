@@ -37,6 +37,8 @@ KEY_COLUMNS = (
     keys.c.revoked_at_ms,
     keys.c.window_minute,
     keys.c.window_taken,
+    keys.c.paused_at_ms,
+    keys.c.successor_id,
 )
 HOLD_COLUMNS = (
     requests.c.id,
@@ -119,6 +121,8 @@ def key_of(row: Sequence[Any]) -> Key:
         revoked_at_ms,
         minute,
         taken,
+        paused_at_ms,
+        successor_id,
     ) = row
     return Key(
         id=id_,
@@ -131,6 +135,8 @@ def key_of(row: Sequence[Any]) -> Key:
         expires_at_ms=expires_at_ms,
         revoked_at_ms=revoked_at_ms,
         window=Window(minute, taken),
+        paused_at_ms=paused_at_ms,
+        successor_id=successor_id,
     )
 
 
@@ -148,6 +154,8 @@ def key_row(key: Key) -> dict[str, Any]:
         "revoked_at_ms": key.revoked_at_ms,
         "window_minute": key.window.minute,
         "window_taken": key.window.taken,
+        "paused_at_ms": key.paused_at_ms,
+        "successor_id": key.successor_id,
     }
 
 

@@ -78,10 +78,13 @@ keys = Table(
     Column("revoked_at_ms", BigInteger),
     Column("window_minute", BigInteger, nullable=False),
     Column("window_taken", Integer, nullable=False),
+    Column("paused_at_ms", BigInteger),
+    Column("successor_id", String),
     CheckConstraint("limit_per_minute >= 1", name="limit_per_minute"),
     CheckConstraint("window_taken >= 0", name="window_taken"),
 )
-"""`models` is a JSON array of model ids, or NULL for all that the plan allows."""
+"""`models` is a JSON array of model ids, or NULL for all that the plan allows; `successor_id` names the key that
+was made in its place."""
 
 requests = Table(
     "requests",

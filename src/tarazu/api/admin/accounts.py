@@ -13,8 +13,7 @@ from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
-from tarazu.service.account_acts import UNCHANGED
-from tarazu.service.checks import HISTORY_LENGTH, NAME_LENGTH_MAX, checked_text
+from tarazu.service.checks import HISTORY_LENGTH, NAME_LENGTH_MAX, UNCHANGED, checked_text
 from tarazu.service.finding import AccountPage
 from tarazu.service.provisioning import Provisioning
 

@@ -1,9 +1,9 @@
-"""API keys: list, issue, show, revoke and replace them."""
+"""API keys: list, issue, show, change, pause, revoke and replace them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
@@ -37,6 +37,26 @@ class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     reference: CreationReference = None
 
 
+class KeyChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to change; what is left out stays as it is."""
+
+    name: Annotated[str | UnsetType, text("What the key is for, for people.", NAME_LENGTH_MAX)] = UNSET
+    expires_in_s: Annotated[
+        int | UnsetType | None, number("It ends so many seconds from now; null: never.", 1, EXPIRY_S_MAX)
+    ] = UNSET
+    models: Annotated[
+        tuple[str, ...] | UnsetType | None,
+        Meta(
+            description="Only these models, never more than the plan allows; null: all that it does.",
+            extra_json_schema={"minItems": 1},
+        ),
+    ] = UNSET
+    limit_per_minute: Annotated[
+        int | UnsetType | None,
+        number("Its own limit of requests, beside that of the account; null: none.", 1, LIMIT_PER_MINUTE_MAX),
+    ] = UNSET
+
+
 class Replacement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a key is to be replaced."""
 
@@ -56,7 +76,9 @@ class KeyObject(Struct, frozen=True, kw_only=True):
     id: Annotated[str, Meta(pattern="^key_[0-9A-Za-z]+$", description="Names the key.")]
     account_id: Annotated[str, Meta(description="Whose it is.")]
     name: Annotated[str, Meta(description="What it is for, for people.")]
-    state: Annotated[Literal["active", "expired", "revoked"], Meta(description="Only an active key is let in.")]
+    state: Annotated[
+        Literal["active", "paused", "expired", "revoked"], Meta(description="Only an active key is let in.")
+    ]
     models: Annotated[
         tuple[str, ...] | None, Meta(description="Its own list of models; null: all that the plan allows.")
     ]
@@ -64,6 +86,8 @@ class KeyObject(Struct, frozen=True, kw_only=True):
     created_at: Annotated[str, time("When it was issued.")]
     expires_at: Annotated[Time | None, Meta(description="When it ends by itself; null: never.")]
     revoked_at: Annotated[Time | None, Meta(description="When it was ended; null: it was not.")]
+    paused_at: Annotated[Time | None, Meta(description="Since when it has been paused; null: it is not.")] = None
+    successor_id: Annotated[str | None, Meta(description="The key that was made in its place; null: none.")] = None
 
     @classmethod
     def of(cls, key: Key, now_ms: int) -> "KeyObject":
@@ -110,6 +134,8 @@ def _key_members(key: Key, now_ms: int) -> dict[str, Any]:
         "created_at": iso_time(key.created_at_ms),
         "expires_at": None if key.expires_at_ms is None else iso_time(key.expires_at_ms),
         "revoked_at": None if key.revoked_at_ms is None else iso_time(key.revoked_at_ms),
+        "paused_at": None if key.paused_at_ms is None else iso_time(key.paused_at_ms),
+        "successor_id": key.successor_id,
     }
 
 
@@ -137,6 +163,25 @@ async def get_key(desk: Desk, call: Call[NoQuery, None]) -> Reply:
 async def revoke_key(desk: Desk, call: Call[NoQuery, None]) -> Reply:
     """End a key now."""
     key = await desk.act(call.caller, lambda acts: acts.revoke_key(call.key_id))
+    return Reply(KeyObject.of(key, desk.now_ms()))
+
+
+async def change_key(desk: Desk, call: Call[NoQuery, KeyChanges]) -> Reply:
+    """Change what a key is called and may do."""
+    asked = {name: value for name, value in asdict(call.body).items() if not isinstance(value, UnsetType)}
+    key = await desk.act(call.caller, lambda acts: acts.set_key(call.key_id, **asked))
+    return Reply(KeyObject.of(key, desk.now_ms()))
+
+
+async def pause_key(desk: Desk, call: Call[NoQuery, None]) -> Reply:
+    """Let requests with a key be refused until it is resumed."""
+    key = await desk.act(call.caller, lambda acts: acts.pause_key(call.key_id))
+    return Reply(KeyObject.of(key, desk.now_ms()))
+
+
+async def resume_key(desk: Desk, call: Call[NoQuery, None]) -> Reply:
+    """Let a key work again."""
+    key = await desk.act(call.caller, lambda acts: acts.resume_key(call.key_id))
     return Reply(KeyObject.of(key, desk.now_ms()))
 
 
@@ -171,6 +216,7 @@ EXAMPLE = KeyObject(
 )
 ISSUED_EXAMPLE = IssuedKeyObject(**{**asdict(EXAMPLE), "secret": "trz_ and 50 letters and digits"})
 REVOKED_EXAMPLE = KeyObject(**{**asdict(EXAMPLE), "state": "revoked", "revoked_at": "2026-03-14T09:26:00Z"})
+PAUSED_EXAMPLE = KeyObject(**{**asdict(EXAMPLE), "state": "paused", "paused_at": "2026-03-14T09:26:00Z"})
 ROUTES = (
     Route(
         operation_id="listKeys",
@@ -216,6 +262,49 @@ ROUTES = (
         handle=get_key,
     ),
     Route(
+        operation_id="changeKey",
+        tag="Keys",
+        method="PATCH",
+        path="/keys/{key_id}",
+        scope=Scope.ACCOUNTS,
+        summary="Change a key",
+        description=(
+            "Its name, end, models and limit, from the next request on; what is left out stays as it is. A key that "
+            "has ended is answered 409, and so is another end for one that has been replaced."
+        ),
+        body=KeyChanges(name="laptop", limit_per_minute=60),
+        answer=EXAMPLE,
+        errors=(AdminError.NOT_THERE, AdminError.CONFLICT, AdminError.INVALID_VALUE),
+        handle=change_key,
+    ),
+    Route(
+        operation_id="pauseKey",
+        tag="Keys",
+        method="POST",
+        path="/keys/{key_id}/pause",
+        scope=Scope.ACCOUNTS,
+        summary="Pause a key",
+        description=(
+            "Requests with it are refused, from the next one on, until it is resumed. One that is paused already stays "
+            "as it is; one that has ended is answered 409."
+        ),
+        answer=PAUSED_EXAMPLE,
+        errors=(AdminError.NOT_THERE, AdminError.CONFLICT),
+        handle=pause_key,
+    ),
+    Route(
+        operation_id="resumeKey",
+        tag="Keys",
+        method="POST",
+        path="/keys/{key_id}/resume",
+        scope=Scope.ACCOUNTS,
+        summary="Resume a key",
+        description="It works again from the next request on. One that has ended is answered 409.",
+        answer=EXAMPLE,
+        errors=(AdminError.NOT_THERE, AdminError.CONFLICT),
+        handle=resume_key,
+    ),
+    Route(
         operation_id="revokeKey",
         tag="Keys",
         method="POST",
@@ -236,7 +325,7 @@ ROUTES = (
         summary="Replace a key",
         description=(
             "The new key has the name, models, limit and expiry of the old one, which ends at once or after `grace_s`. "
-            "A key that has ended is answered 409."
+            "A key that has ended, or has been replaced before, is answered 409."
         ),
         body=Replacement(grace_s=3_600),
         answer=ISSUED_EXAMPLE,

@@ -1,4 +1,4 @@
-"""The account's keys: list, create, show once, replace, revoke."""
+"""The account's keys: list, create, show once, change, pause, replace, revoke."""
 
 from starlette.responses import Response
 
@@ -6,15 +6,13 @@ from tarazu.api.contract.samples import list_samples
 from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, read_grace, show_key_once
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, key_query, read_grace, show_key_once
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.reports import KeyLine, key_line, key_list
-
-PAGE_LENGTH = 25
 
 
 class KeyPages:
@@ -28,12 +26,13 @@ class KeyPages:
         self._api_url = base_url + API_PATH
 
     async def list(self, visit: Visit) -> Response:
-        """List the keys, the newest first."""
-        after, now_ms = visit.query("after") or None, self._office.clock()
+        """List the keys that are looked for, the newest first."""
+        sought, query = key_query(visit)
+        page, zone, now_ms = visit.number("page"), self._office.catalogue.zone, self._office.clock()
         found = await self._office.look(
-            lambda connection: key_list(connection, visit.someone.id, now_ms, limit=PAGE_LENGTH, after=after)
+            lambda connection: key_list(connection, visit.someone.id, zone, now_ms, sought, page=page)
         )
-        return visit.page("keys.html", found=found, is_first=after is None)
+        return visit.page("keys.html", found=found, query=query)
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new key is to be."""
@@ -48,6 +47,28 @@ class KeyPages:
     async def show(self, visit: Visit) -> Response:
         """Show one key, with what can be done to it."""
         return await self._show(visit, "key.html", graces_s=GRACES_S)
+
+    async def edit(self, visit: Visit) -> Response:
+        """Ask for what a key is to be called and may do."""
+        return await self._show(visit, "key_edit.html", models=await self._models(visit))
+
+    async def change(self, visit: Visit) -> Response:
+        """Change it, from the next request on."""
+        key, terms = await self._line(visit), KeyTerms.of(visit.form, await self._models(visit))
+        await act(self._office, visit, lambda books: terms.change(books, key, visit.someone.id))
+        return visit.done(f"/keys/{key.id}", "key-changed")
+
+    async def pause(self, visit: Visit) -> Response:
+        """Let requests with a key be refused until it is resumed."""
+        key_id, account_id = visit.part("key_id"), visit.someone.id
+        await act(self._office, visit, lambda books: books.pause_key(key_id, account_id=account_id))
+        return visit.done(f"/keys/{key_id}", "key-paused")
+
+    async def resume(self, visit: Visit) -> Response:
+        """Let a key work again."""
+        key_id, account_id = visit.part("key_id"), visit.someone.id
+        await act(self._office, visit, lambda books: books.resume_key(key_id, account_id=account_id))
+        return visit.done(f"/keys/{key_id}", "key-resumed")
 
     async def replace(self, visit: Visit) -> Response:
         """Create a key in the place of another, which ends now or after a while; it is shown once."""
@@ -78,8 +99,8 @@ class KeyPages:
         return visit.page(template, key=await self._line(visit), **values)
 
     async def _line(self, visit: Visit) -> KeyLine:
-        key_id, now_ms = visit.part("key_id"), self._office.clock()
-        return await self._office.look(lambda connection: key_line(connection, visit.someone.id, key_id, now_ms))
+        key_id, zone, now_ms = visit.part("key_id"), self._office.catalogue.zone, self._office.clock()
+        return await self._office.look(lambda connection: key_line(connection, visit.someone.id, key_id, zone, now_ms))
 
     async def _models(self, visit: Visit) -> tuple[Model, ...]:
         account = await act(self._office, visit, lambda books: books.account(visit.someone.id))

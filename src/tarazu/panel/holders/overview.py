@@ -14,9 +14,10 @@ from tarazu.panel.ranges import offered_days
 from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.reports import Overview, key_list, overview, usage_report
+from tarazu.service.reports import Overview, overview, usage_report
 from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.intake import read_intake
+from tarazu.store.keys import has_keys
 
 
 class Glance(Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class OverviewPages:
             return Glance(
                 overview=overview(connection, account_id, self._office.catalogue, now_ms, shown.days),
                 intake=read_intake(connection),
-                has_keys=bool(key_list(connection, account_id, now_ms, limit=1).keys),
+                has_keys=has_keys(connection, account_id),
             )
 
         glance = await self._office.look(look)

@@ -122,7 +122,7 @@ class PlaygroundPages:
         render = partial(markdown, code=words.gettext(_CODE), table=words.gettext(_TABLE))
 
         def look(books: Provisioning) -> tuple[Account, list[Key], tuple[Markup | None, ...]]:
-            keys = books.live_keys(visit.someone.id, limit=KEYS_MAX)
+            keys = books.active_keys(visit.someone.id, limit=KEYS_MAX)
             return books.account(visit.someone.id), keys, _rendered(turns, render)
 
         account, keys, replies = await act(self._office, visit, look)

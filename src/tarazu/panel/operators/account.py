@@ -10,8 +10,8 @@ from tarazu.panel.operators.acts import ActLine, act_line
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
 from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
-from tarazu.service.account_acts import UNCHANGED
 from tarazu.service.back_office import BackOffice
+from tarazu.service.checks import UNCHANGED
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.reports import HistoryEntry, Overview, history, overview
 from tarazu.store.trail import list_acts

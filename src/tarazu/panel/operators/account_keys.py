@@ -1,4 +1,4 @@
-"""The keys of one account, as its operators see them: list, create, show once, replace, revoke."""
+"""The keys of one account, as its operators see them: list, create, show once, change, pause, replace, revoke."""
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -7,15 +7,13 @@ from starlette.responses import Response
 from tarazu.domain.accounts import Account
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, read_grace, show_key_once
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, key_query, read_grace, show_key_once
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.finding import existing_account
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.reports import KeyLine, KeyList, key_line, key_list
-
-PAGE_LENGTH = 25
 
 
 class KeyGlance(Struct, frozen=True):
@@ -32,15 +30,16 @@ class AccountKeysPages:
         self._office = office
 
     async def list(self, visit: Visit) -> Response:
-        """List the keys, the newest first."""
-        account_id, after, now_ms = visit.part("account_id"), visit.query("after") or None, self._office.clock()
+        """List the keys that are looked for, the newest first."""
+        account_id, (sought, query) = visit.part("account_id"), key_query(visit)
+        page, zone, now_ms = visit.number("page"), self._office.catalogue.zone, self._office.clock()
 
         def look(connection: Connection) -> tuple[Account, KeyList]:
-            found = key_list(connection, account_id, now_ms, limit=PAGE_LENGTH, after=after)
+            found = key_list(connection, account_id, zone, now_ms, sought, page=page)
             return existing_account(connection, account_id), found
 
         account, found = await self._office.look(look)
-        return visit.page("operators/account_keys.html", account=account, found=found, is_first=after is None)
+        return visit.page("operators/account_keys.html", account=account, found=found, query=query)
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new key is to be."""
@@ -58,6 +57,31 @@ class AccountKeysPages:
     async def show(self, visit: Visit) -> Response:
         """Show one key, with what can be done to it."""
         return await self._show(visit, "operators/account_key.html")
+
+    async def edit(self, visit: Visit) -> Response:
+        """Ask for what a key is to be called and may do."""
+        found = await self._glance(visit)
+        models = offered_models(found.account, self._office.catalogue)
+        return visit.page("operators/account_key_edit.html", account=found.account, key=found.key, models=models)
+
+    async def change(self, visit: Visit) -> Response:
+        """Change it, from the next request on."""
+        found = await self._glance(visit)
+        terms = KeyTerms.of(visit.form, offered_models(found.account, self._office.catalogue))
+        await act(self._office, visit, lambda books: terms.change(books, found.key, found.account.id))
+        return visit.done(f"/accounts/{found.account.id}/keys/{found.key.id}", "key-changed")
+
+    async def pause(self, visit: Visit) -> Response:
+        """Let requests with a key be refused until it is resumed."""
+        account_id, key_id = visit.part("account_id"), visit.part("key_id")
+        await act(self._office, visit, lambda books: books.pause_key(key_id, account_id=account_id))
+        return visit.done(f"/accounts/{account_id}/keys/{key_id}", "key-paused")
+
+    async def resume(self, visit: Visit) -> Response:
+        """Let a key work again."""
+        account_id, key_id = visit.part("account_id"), visit.part("key_id")
+        await act(self._office, visit, lambda books: books.resume_key(key_id, account_id=account_id))
+        return visit.done(f"/accounts/{account_id}/keys/{key_id}", "key-resumed")
 
     async def replace(self, visit: Visit) -> Response:
         """Create a key in the place of another, which ends now or after a while; it is shown once."""
@@ -89,18 +113,14 @@ class AccountKeysPages:
         return visit.page(template, account=found.account, key=found.key, graces_s=GRACES_S)
 
     async def _glance(self, visit: Visit) -> KeyGlance:
-        account_id, key_id, now_ms = visit.part("account_id"), visit.part("key_id"), self._office.clock()
+        account_id, key_id = visit.part("account_id"), visit.part("key_id")
+        zone, now_ms = self._office.catalogue.zone, self._office.clock()
 
         def look(connection: Connection) -> KeyGlance:
             account = existing_account(connection, account_id)
-            return KeyGlance(account, key_line(connection, account_id, key_id, now_ms))
+            return KeyGlance(account, key_line(connection, account_id, key_id, zone, now_ms))
 
         return await self._office.look(look)
 
     async def _account(self, visit: Visit) -> Account:
         return await act(self._office, visit, lambda books: books.account(visit.part("account_id")))
-
-
-def _key_id(visit: Visit) -> str:
-    key_id: str = visit.part("key_id")
-    return key_id
