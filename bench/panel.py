@@ -26,7 +26,7 @@ from bench.arguments import parser_of
 from bench.balance import assert_balanced
 from bench.figures import machine, percentile, table
 from tarazu.domain.calendar import iso_time
-from tarazu.service.reports import history, history_entry, key_list, overview
+from tarazu.service.reports import HistoryFilter, history, history_entry, key_list, overview
 from tarazu.service.shop_report import shop_report
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.keys import SoughtKeys
@@ -42,6 +42,7 @@ Cell = tuple[str, str, str]
 CATALOGUE = make_catalogue(plans=[make_plan("bench", 10**9)])
 ZONE = CATALOGUE.zone
 ACCOUNT = books.account_id(0)
+FIRST_MONTH = HistoryFilter(first_day="2026-04-01", last_day="2026-04-30")
 NOW_MS = books.Size().end_ms - 1
 """All books end at the same instant."""
 
@@ -66,13 +67,13 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 def _newest_id(connection: Connection) -> str:
-    return history(connection, ACCOUNT, ZONE, NOW_MS, limit=1).entries[0].id
+    return history(connection, ACCOUNT, ZONE, limit=1).entries[0].id
 
 
 PAGES: Mapping[str, Callable[[Connection], object]] = {
     "overview": lambda connection: overview(connection, ACCOUNT, CATALOGUE, NOW_MS),
-    "history": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS),
-    "history of the first month": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS, month="2026-04"),
+    "history": lambda connection: history(connection, ACCOUNT, ZONE),
+    "history of the first month": lambda connection: history(connection, ACCOUNT, ZONE, sought=FIRST_MONTH),
     "one request": lambda connection: history_entry(connection, ACCOUNT, _newest_id(connection)),
     "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
     "the shop at a glance": lambda connection: shop_report(connection, ZONE, NOW_MS),

@@ -27,6 +27,7 @@ from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.domain.sessions import CONFIRMED_MS
 from tarazu.panel import forms, kept, markdown
+from tarazu.panel.history_filters import KEYS_OFFERED_MAX
 from tarazu.service import (
     back_office,
     books,
@@ -66,6 +67,7 @@ from tarazu.store import (
     sqlite,
     sums,
 )
+from tarazu.store.request_history import LOOKED_AT_MAX
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 from tests.support.routes import all_places
@@ -245,6 +247,8 @@ FIGURES = {
         ),
         f"second factors set up; each | {own_access.OWN_CHANGES_HOURLY_MAX} in an hour |",
         f"in the trail | {personal_acts.OFTEN_HOURLY_MAX} in an hour |",
+        f"looks at for a key, a model or an outcome | {LOOKED_AT_MAX:,} |",
+        f"keys to choose from in the history | the newest {KEYS_OFFERED_MAX} |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         (
             f"| {head.HEAD_BYTES_MAX // 1024} KiB; {head.HEADER_BYTES_MAX // 1024} KiB; {head.PARAMETERS_MAX}; "

@@ -105,9 +105,9 @@ PREFIXES: dict[str, tuple[bytes, ...]] = {
 OF_FRAMES = frozenset({"content-length", "transfer-encoding"})
 """What a body is waited for by."""
 PARAMETERS = frozenset(
-    {"account", "account_id", "before", "by", "id", "kept", "limit", "model", "month", "next", "search"}
+    {"account", "account_id", "before", "id", "kept", "limit", "model", "next", "search"}
     | {"order", "capability", "ended", "page", "plan", "span", "status", "v"}
-    | {"from", "range", "until"}
+    | {"from", "key", "outcome", "range", "until"}
 )
 FIELDS = frozenset(
     {

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarazu.domain.calendar import (
+    day_after,
     day_of,
     day_start_ms,
     days_until,
@@ -185,6 +186,7 @@ def test_a_day_without_or_with_two_midnights_begins_where_the_other_ends(zone: s
 def test_days_are_listed_up_to_one() -> None:
     """Over the end of a February that has 29."""
     assert days_until("2028-03-01", 3) == ["2028-02-28", "2028-02-29", "2028-03-01"]
+    assert [day_after(day) for day in ("2028-02-28", "2026-12-31")] == ["2028-02-29", "2027-01-01"]
 
 
 def test_periods_are_listed_both_ways() -> None:

@@ -1,12 +1,15 @@
 """The account holders' pages over HTTP, by forms alone: what they show, what they change, and to whom."""
 
+import json
 import re
 
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
+from tests.support.at_once import wait_until
+from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import CHAT, Customer, RunningService
-from tests.support.visitor import PASSWORD, Holder, Visitor, holder
+from tests.support.visitor import PASSWORD, Holder, Page, Visitor, holder, operator
 
 KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
 
@@ -23,10 +26,10 @@ def other(service: RunningService) -> Customer:
     return service.customer()
 
 
-def call(service: RunningService, secret: str) -> int:
+def call(service: RunningService, secret: str, model: str = "test/one") -> int:
     """Send a request with a key; answer with its status."""
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-    return service.request("POST", CHAT, '{"prompt": "Hello"}', headers).status
+    return service.request("POST", CHAT, json.dumps({"prompt": "Hello", "model": model}), headers).status
 
 
 def new_key(someone: Holder, *, name: str = "laptop", **fields: str | list[str]) -> str:
@@ -156,12 +159,10 @@ def test_the_overview_shows_what_is_left(service: RunningService) -> None:
     assert "Test One" in page.text
     assert page.html is not None
     assert "70% of the quota is left" in page.html.values("aria-label")
-    lines = person.visitor.get("/panel/usage.csv?by=model").answer.body.decode().split("\r\n")
-    assert lines[0] == "model,requests,credits,prompt_tokens,completion_tokens"
-    assert lines[1].startswith("test/one,3,3,")
-    assert len(person.visitor.get("/panel/usage.csv?by=day").answer.body.splitlines()) == 31
-    assert b"'=shop" in person.visitor.get("/panel/usage.csv?by=key").answer.body
-    assert person.visitor.get("/panel/usage.csv?by=nothing").status == 404
+    lines = person.visitor.get("/panel/usage.csv").answer.body.decode("utf-8-sig").split("\r\n")
+    assert lines[0] == "day,model,key_id,key,requests,credits,prompt_tokens,completion_tokens"
+    assert re.match(r"\d{4}-\d\d-\d\d,test/one,key_\w+,'=shop,3,3,", lines[1])
+    assert lines[2:] == [""]
 
 
 def test_an_account_that_may_not_use_the_service_can_still_look(service: RunningService) -> None:
@@ -193,18 +194,16 @@ def test_the_overview_shows_the_days_that_are_asked_for(service: RunningService)
     for query, days in (("", 30), ("?range=7", 7), ("?range=90", 90), ("?range=none", 30)):
         page = person.visitor.get(f"/panel/{query}")
         assert f"1 requests and 1 credits in {days} days" in page.text
-        assert len(person.visitor.get(f"/panel/usage.csv{query or '?'}&by=day").answer.body.splitlines()) == days + 1
+        assert len(person.visitor.get(f"/panel/usage.csv{query}").answer.body.splitlines()) == 2
     past = person.visitor.get("/panel/?from=2020-01-01&until=1398/10/12")
     assert "Nothing was used in these days" in past.text
-    assert (
-        len(person.visitor.get("/panel/usage.csv?from=2020-01-01&until=1398/10/12&by=day").answer.body.splitlines())
-        == 3
-    )
+    assert len(person.visitor.get("/panel/usage.csv?until=1398/10/12").answer.body.splitlines()) == 1
+    assert len(person.visitor.get("/panel/usage.csv?from=2001-01-01").answer.body.splitlines()) == 2
     refused = person.visitor.get("/panel/?from=soon")
     assert "Write dates as year, month and day" in refused.text
     assert refused.field("from") == "soon"
     assert "in 30 days" in refused.text
-    assert person.visitor.get("/panel/usage.csv?from=soon&by=day").status == 400
+    assert person.visitor.get("/panel/usage.csv?from=soon").status == 400
 
 
 def test_models_are_searched_narrowed_and_ordered(someone: Holder) -> None:
@@ -225,23 +224,118 @@ def test_models_are_searched_narrowed_and_ordered(someone: Holder) -> None:
     assert "No such model" in someone.visitor.get("/panel/models?search=nobody").text
 
 
-def test_a_history_has_pages_and_months(service: RunningService) -> None:
+def test_a_history_has_pages(service: RunningService) -> None:
     """The newest first, each once, whatever the number."""
     person = holder(service)
     assert "No requests yet" in person.visitor.get("/panel/history").text
     secret = new_key(person)
     assert [call(service, secret) for _ in range(30)] == [200] * 30
     first = person.visitor.get("/panel/history")
-    assert first.html is not None
-    (older,) = [address for address in first.html.values("href", "a") if "before=" in address]
-    second = person.visitor.get(older)
+    second = person.visitor.get(older(first))
     ids = [re.findall(r"chatcmpl_\w{23}", page.text) for page in (first, second)]
     assert [len(each) for each in ids] == [25, 5]
     assert len({*ids[0], *ids[1]}) == 30
-    assert "Nothing in this month" not in person.visitor.get("/panel/history?month=").text
-    assert "Nothing in this month" in person.visitor.get("/panel/history?month=2001-01").text
-    for month in ("soon", "9999-12", "0001-01"):
-        assert "is no month" in person.visitor.get(f"/panel/history?month={month}").text
+
+
+def older(page: Page) -> str:
+    """Tell the address of the next page."""
+    assert page.html is not None
+    (address,) = [address for address in page.html.values("href", "a") if "before=" in address]
+    return address
+
+
+def listed(page: Page) -> int:
+    """Count the requests on a page of the history."""
+    return len(re.findall(r"chatcmpl_\w{23}", page.text))
+
+
+@pytest.mark.parametrize("site", ["holder", "operator"])
+def test_a_history_is_narrowed_by_its_address_alone(
+    service: RunningService, backend: ScriptedBackend, site: str
+) -> None:
+    """By key, model, outcome and days, one by one and together; for the holder and for operators."""
+    person = holder(service)
+    laptop, server = new_key(person, name="laptop"), new_key(person, name="server")
+    for secret, model, times in ((laptop, "test/one", 30), (laptop, "test/two", 2), (server, "test/two", 3)):
+        for _ in range(times):
+            call(service, secret, model)
+    backend.behaviour = answers(b"{}", 500)
+    assert call(service, server) == 502
+    wait_until(lambda: service.provisioning.account(person.account_id).used == 40)  # released after its answer
+    if site == "operator":
+        visitor, path = operator(service).visitor, f"/admin/accounts/{person.account_id}/requests"
+    else:
+        visitor, path = person.visitor, "/panel/history"
+
+    def count(query: str) -> int:
+        return listed(visitor.get(f"{path}?{query}"))
+
+    laptop_id, server_id = key_id(laptop), key_id(server)
+    assert count(f"key={server_id}") == 4
+    assert count("model=test/two") == 5
+    assert count(f"model=test/two&key={laptop_id}") == 2
+    assert count("outcome=failed") == 1
+    assert count(f"outcome=succeeded&key={server_id}") == 3
+    assert count("outcome=running") == 0
+    assert count("key=key_of_nobody") == count("until=2001-01-01") == count("until=1380/01/01") == 0
+    assert count("outcome=soon") == 25
+    first = visitor.get(f"{path}?key={laptop_id}&from=2020-01-01")
+    second = visitor.get(older(first))
+    assert [listed(first), listed(second)] == [25, 7]
+    assert "server" not in re.sub(r"<select.*?</select>", "", second.answer.body.decode(), flags=re.DOTALL)
+    assert second.field("from") == "2020-01-01"
+    assert "No such requests" in visitor.get(f"{path}?model=no/such").text
+    for dates in ("from=soon", "from=2030-01-01", "from=2026-02-02&until=2026-02-01"):
+        refused = visitor.get(f"{path}?{dates}")
+        assert any(said in refused.text for said in ("Write dates as", "must not come after"))
+
+
+@pytest.mark.parametrize("site", ["holder", "operator"])
+def test_files_have_what_the_pages_show(service: RunningService, monkeypatch: pytest.MonkeyPatch, site: str) -> None:
+    """Requests as they are narrowed, credits and usage; with a byte-order mark, for the holder and for operators."""
+    monkeypatch.setattr("tarazu.service.csv_files.PART_LINES", 10)
+    person = holder(service)
+    secret = new_key(person, name="لپ‌تاپ")
+    assert [call(service, secret) for _ in range(25)] == [200] * 25
+    service.provisioning.add_credit(person.account_id, 15, reference=f"=payment of {person.account_id}")
+    visitor, paths = person.visitor, ("/panel/history.csv", "/panel/credits.csv", "/panel/usage.csv")
+    if site == "operator":
+        visitor, account = operator(service).visitor, f"/admin/accounts/{person.account_id}"
+        paths = (f"{account}/requests.csv", f"{account}/credits.csv", f"{account}/usage.csv")
+
+    def lines(path: str) -> list[str]:
+        answer = visitor.get(path).answer
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        assert answer.headers["content-disposition"].startswith('attachment; filename="tarazu-')
+        assert answer.body.startswith(b"\xef\xbb\xbf")
+        return answer.body.decode("utf-8-sig").splitlines()
+
+    requests, credits_, usage = paths
+    assert len(set(lines(requests))) == 1 + 25
+    assert all("لپ‌تاپ" in line for line in lines(requests)[1:])
+    assert len(lines(f"{requests}?outcome=failed")) == len(lines(f"{requests}?until=2001-01-01")) == 1
+    (change,) = lines(credits_)[1:]
+    assert f",15,'=payment of {person.account_id}," in change
+    (used,) = lines(usage)[1:]
+    assert ",25,25," in used
+    for path in paths:
+        assert visitor.get(f"{path}?from=soon").status == 400
+    if site == "operator":
+        assert {visitor.get(path.replace(person.account_id, "acc_none")).status for path in paths} == {404}
+
+
+def test_a_failed_request_costs_nothing_and_says_why(service: RunningService, backend: ScriptedBackend) -> None:
+    """With 0 in the column of credits, and its price beside it."""
+    person = holder(service)
+    secret = new_key(person)
+    backend.behaviour = answers(b"{}", 500)
+    assert call(service, secret) == 502
+    wait_until(lambda: service.provisioning.account(person.account_id).used == 0)  # released after its answer
+    page = person.visitor.get("/panel/history")
+    assert "failed, not charged" in page.text
+    assert "the model gave no reply" in page.text
+    cells = re.findall(r'<td role="cell" data-label="Credits" class="end"><div>(.*?)</div>', page.answer.body.decode())
+    assert cells == ["0"]
 
 
 def test_credits_show_every_change_of_the_balance(service: RunningService) -> None:

@@ -5,14 +5,19 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import builds, integers, lists, none, sampled_from, tuples
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import KeyState, Window
-from tarazu.domain.credits import Source
+from tarazu.domain.credits import Hold, Reason, Source
 from tarazu.domain.rate_limit import Scope
 from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
 from tarazu.service.reports import (
+    Cause,
     History,
+    HistoryFilter,
     KeyList,
     Outcome,
     Overview,
@@ -22,10 +27,10 @@ from tarazu.service.reports import (
     key_list,
     overview,
 )
-from tarazu.service.usage_csv import Grouping, usage_csv
 from tarazu.store.engine import transaction
 from tarazu.store.keys import SoughtKeys
-from tarazu.store.operations import Sweep
+from tarazu.store.operations import End, Sweep
+from tarazu.store.request_history import Ending
 from tarazu.store.usage import Usage
 from tests.support.asking import TOOK_MS, ask
 from tests.support.books import Books, charge, empty_books, make_topup, open_books, release
@@ -83,7 +88,7 @@ def overview_of(books: Books, account_id: str = "acc_1") -> Overview:
 def history_of(books: Books, account_id: str = "acc_1", **asked: object) -> History:
     """List an account's requests."""
     zone = books.catalogue.zone
-    return look(books, lambda connection: history(connection, account_id, zone, books.clock(), **asked))  # type: ignore[arg-type]
+    return look(books, lambda connection: history(connection, account_id, zone, **asked))  # type: ignore[arg-type]
 
 
 def keys_of(books: Books, account_id: str = "acc_1") -> KeyList:
@@ -175,32 +180,6 @@ def test_usage_is_told_by_model_and_by_key_the_dearest_first(books: Books) -> No
     )
 
 
-def test_the_figures_are_there_as_csv(books: Books) -> None:
-    """The same, a line for each day, model or key."""
-    ask(books, NOON_MS, end=charge)
-    usage = overview_of(books).usage
-    by_day = usage_csv(usage, Grouping.DAY).split("\r\n")
-    assert by_day[:2] == ["day,requests,credits,prompt_tokens,completion_tokens", "2026-01-12,0,0,0,0"]
-    assert by_day[30:] == ["2026-02-10,1,1,10,20", ""]
-    assert usage_csv(usage, Grouping.MODEL).split("\r\n")[1:] == ["small,1,1,10,20", ""]
-    assert usage_csv(usage, Grouping.KEY).split("\r\n")[1:] == [f"{present().id},key 1,1,1,10,20", ""]
-
-
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum"])
-def test_no_name_in_a_csv_is_a_formula(books: Books, name: str) -> None:
-    """A spreadsheet would carry it out on the machine of whoever opens the file."""
-    books.add(make_key(3, name=name))
-    ask(books, NOON_MS, key=3, end=charge)
-    assert f",'{name},1," in usage_csv(overview_of(books).usage, Grouping.KEY)
-
-
-def test_a_name_with_a_semicolon_is_quoted_in_a_csv(books: Books) -> None:
-    """Spreadsheets of half of Europe begin a new cell there, and would take what follows for a formula."""
-    books.add(make_key(3, name="a;=1+1"))
-    ask(books, NOON_MS, key=3, end=charge)
-    assert ',"a;=1+1",1,' in usage_csv(overview_of(books).usage, Grouping.KEY)
-
-
 def test_keys_are_listed_with_their_state_and_last_use(books: Books) -> None:
     """The newest first; one that has never been used says so."""
     books.add(
@@ -265,23 +244,63 @@ def test_a_request_is_told_with_all_but_its_content(books: Books) -> None:
     id_ = ask(books, NOON_MS, model="large", end=charge)
     (entry,) = history_of(books).entries
     assert (entry.id, entry.key_id, entry.key_name, entry.model_id) == (id_, present().id, "key 1", "large")
-    assert (entry.credits, entry.source, entry.outcome) == (5, Source.PLAN, Outcome.CHARGED)
+    assert (entry.price, entry.credits, entry.source, entry.outcome) == (5, 5, Source.PLAN, Outcome.CHARGED)
+    assert (entry.cause, entry.ending) == (None, Ending.SUCCEEDED)
     assert (entry.created_at_ms, entry.duration_ms) == (NOON_MS, TOOK_MS)
     assert (entry.tries, entry.prompt_tokens, entry.completion_tokens) == (1, 10, 20)
 
 
 def test_every_outcome_is_told(books: Books) -> None:
-    """Of one that runs or was lost nobody knows how long it takes."""
+    """With why there was no reply, and with what it has cost; of one that runs or was lost nobody knows how long."""
+    books.catalogue = make_catalogue(abandoned_per_hour=1)
     ask(books, NOON_MS)
     books.clock.now_ms = NOON_MS + DAY_MS
     assert books.run(Sweep()) == [1]
-    ask(books, NOON_MS + DAY_MS, end=release)
+    ask(books, NOON_MS + DAY_MS, end=lambda hold: replace(release(hold), tries=2))
+    ask(books, NOON_MS + DAY_MS + 1, end=release)
+    for number in range(2):  # the first is free in this hour, the second is not
+        ask(books, NOON_MS + DAY_MS + 2 + number, end=lambda hold: release(hold, Reason.ABANDONED))
     ask(books, NOON_MS + 2 * DAY_MS)
-    assert [(entry.outcome, entry.duration_ms) for entry in history_of(books).entries] == [
-        (Outcome.RUNNING, None),
-        (Outcome.RELEASED, TOOK_MS),
-        (Outcome.SWEPT, None),
+    assert [(entry.outcome, entry.cause, entry.credits, entry.duration_ms) for entry in history_of(books).entries] == [
+        (Outcome.RUNNING, None, 1, None),
+        (Outcome.CHARGED, Cause.ABANDONED, 1, TOOK_MS),
+        (Outcome.RELEASED, Cause.ABANDONED, 0, TOOK_MS),
+        (Outcome.RELEASED, Cause.NOT_ASKED, 0, TOOK_MS),
+        (Outcome.RELEASED, Cause.BACKEND_FAILED, 0, TOOK_MS),
+        (Outcome.SWEPT, Cause.LOST, 0, None),
     ]
+    endings = [entry.ending for entry in history_of(books).entries]
+    assert endings == [Ending.RUNNING, *[Ending.FAILED] * 5]
+
+
+ENDS: list[Callable[[Hold], End] | None] = [
+    charge,
+    release,
+    lambda hold: release(hold, Reason.TIMED_OUT),
+    lambda hold: release(hold, Reason.ABANDONED),
+    None,
+]
+
+
+@given(asked=lists(tuples(sampled_from(["small", "large"]), sampled_from(ENDS)), max_size=12))
+def test_the_credits_of_a_history_add_up_to_what_is_used(
+    module_books: Books, asked: list[tuple[str, Callable[[Hold], End] | None]]
+) -> None:
+    """Whatever becomes of requests: of the quota and of the balance so much is gone as the column says."""
+    books = module_books
+    empty_books(books.engine)
+    plan = make_plan(monthly_credits=12, requests_per_minute=1_000)
+    books.catalogue = make_catalogue(plans=[plan], abandoned_per_hour=1)
+    books.add(make_account(), make_key(), make_topup(20))
+    for number, (model, end) in enumerate(asked):
+        books.clock.now_ms = NOON_MS + number
+        outcome = books.admit(model=model).outcome
+        if isinstance(outcome, Hold) and end is not None:
+            books.run(end(outcome))
+    entries = history_of(books).entries
+    spent = {source: sum(entry.credits for entry in entries if entry.source is source) for source in Source}
+    account = books.account()
+    assert spent == {Source.PLAN: account.used, Source.BALANCE: 20 - account.balance}
 
 
 def test_a_history_is_paged_from_the_newest_on(books: Books) -> None:
@@ -292,56 +311,62 @@ def test_a_history_is_paged_from_the_newest_on(books: Books) -> None:
     second = history_of(books, limit=2, before=ids(first)[-1])
     third = history_of(books, limit=2, before=ids(second)[-1])
     assert ids(first) + ids(second) + ids(third) == expected
-    assert (first.more, second.more, third.more) == (True, True, False)
+    assert (first.before, second.before, third.before) == (ids(first)[-1], ids(second)[-1], None)
 
 
-def test_a_history_can_be_of_one_month(books: Books) -> None:
-    """From its first instant to its last in the time zone of the catalogue; page by page too."""
+def test_a_history_can_be_of_some_days(books: Books) -> None:
+    """From the first instant of the first to the last of the last in the catalogue's time zone; page by page too."""
     books.catalogue = make_catalogue(zone=TEHRAN)
     edges = ["2026-01-31T20:29:59.999", "2026-01-31T20:30:00", "2026-02-28T20:29:59.999", "2026-02-28T20:30:00"]
     asked = [ask(books, instant_ms(edge), end=charge, took_ms=0) for edge in edges]
-    assert ids(history_of(books, month="2026-02")) == [asked[2], asked[1]]
-    assert ids(history_of(books, month="2026-02", before=asked[2])) == [asked[1]]
-    assert history_of(books, month="2026-04").entries == ()
+    february = HistoryFilter(first_day="2026-02-01", last_day="2026-02-28")
+    assert ids(history_of(books, sought=february)) == [asked[2], asked[1]]
+    assert ids(history_of(books, sought=february, before=asked[2])) == [asked[1]]
+    assert ids(history_of(books, sought=HistoryFilter(first_day="2026-03-01"))) == [asked[3]]
+    assert ids(history_of(books, sought=HistoryFilter(last_day="2026-01-31"))) == [asked[0]]
+    assert history_of(books, sought=HistoryFilter(first_day="2026-04-01")).entries == ()
 
 
-def test_the_months_of_a_history_are_those_since_the_account_was_opened(books: Books) -> None:
-    """The newest first, and no more than two years of them."""
-    assert history_of(books).months == ("2026-02",)
-    books.clock.now_ms = instant_ms("2026-04-01")
-    assert history_of(books).months == ("2026-04", "2026-03", "2026-02")
-    books.clock.now_ms = instant_ms("2030-01-01")
-    assert (len(history_of(books).months), history_of(books).months[-1]) == (24, "2028-02")
-
-
-def test_a_clock_behind_the_opening_of_an_account_still_has_a_month(books: Books) -> None:
-    """It is the month that the clock is in."""
-    books.clock.now_ms = NOON_MS - 40 * DAY_MS
-    assert history_of(books).months == ("2026-01",)
-
-
-@pytest.mark.parametrize(
-    "month",
-    [
-        "",
-        "2026",
-        "2026-13",
-        "2026-00",
-        "26-02",
-        "2026-2",
-        "0000-01",
-        "0001-01",
-        "1969-12",
-        "9999-01",
-        "9999-12",
-        "2026-02-01",
-        "٢٠٢٦-٠٢",
-    ],
+@given(
+    asked=lists(tuples(sampled_from([1, 3]), sampled_from(["small", "large"]), sampled_from(ENDS))),
+    sought=builds(
+        HistoryFilter,
+        key_id=none() | sampled_from([present(1).id, present(3).id]),
+        model_id=none() | sampled_from(["small", "large"]),
+        ending=none() | sampled_from(Ending),
+    ),
+    looked_at=integers(1, 5),
+    limit=integers(1, 5),
 )
-def test_what_is_no_month_is_refused(books: Books, month: str) -> None:
-    """It may stand in an address that anybody can write."""
-    with pytest.raises(ProvisioningError, match="no month"):
-        history_of(books, month=month)
+def test_a_narrowed_history_has_what_is_sought_and_all_of_it(
+    module_books: Books,
+    asked: list[tuple[int, str, Callable[[Hold], End] | None]],
+    sought: HistoryFilter,
+    looked_at: int,
+    limit: int,
+) -> None:
+    """By key, model and ending, however the pages are cut and however few requests are looked at for one."""
+    books = module_books
+    empty_books(books.engine)
+    books.catalogue = make_catalogue(plans=[make_plan(monthly_credits=10_000)])
+    books.add(make_account(), make_key(), make_key(3))
+    for number, (key, model, end) in enumerate(asked):
+        ask(books, NOON_MS + number // 2, key=key, model=model, end=end, took_ms=0)
+    whole = history_of(books, limit=1_000).entries
+    found: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tarazu.store.request_history.LOOKED_AT_MAX", looked_at)
+        page = history_of(books, sought=sought, limit=limit)
+        while page.before is not None:
+            found += ids(page)
+            page = history_of(books, sought=sought, limit=limit, before=page.before)
+    assert found + ids(page) == [
+        entry.id
+        for entry in whole
+        if sought.key_id in {None, entry.key_id}
+        and sought.model_id in {None, entry.model_id}
+        and sought.ending in {None, entry.ending}
+    ]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1_001])
@@ -366,7 +391,7 @@ def test_nobody_sees_another_accounts_requests(books: Books) -> None:
     assert history_of(books).entries == ()
     for look_for in (
         lambda connection: history_entry(connection, "acc_1", id_),
-        lambda connection: history(connection, "acc_1", books.catalogue.zone, NOON_MS, before=id_),
+        lambda connection: history(connection, "acc_1", books.catalogue.zone, before=id_),
     ):
         with pytest.raises(NotThereError, match=id_):
             look(books, look_for)

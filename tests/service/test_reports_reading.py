@@ -8,10 +8,11 @@ from sqlalchemy import Connection
 
 from bench.books import Size, account_id, fill
 from tarazu.domain.calendar import DayRange
-from tarazu.service.reports import history, history_entry, key_list, overview
+from tarazu.service.reports import HistoryFilter, history, history_entry, key_list, overview
 from tarazu.service.shop_report import care, sales, shop_report
 from tarazu.store.engine import transaction
 from tarazu.store.keys import SoughtKeys
+from tarazu.store.request_history import Ending
 from tarazu.store.schema import metadata
 from tests.support.books import Books, open_books
 from tests.support.reading import plans, rows_read, steps_counted
@@ -26,6 +27,9 @@ NOW_MS = LARGE.end_ms - 1
 ACCOUNT = account_id(0)
 CATALOGUE = make_catalogue(plans=[make_plan("bench", 10**9)])
 ZONE = CATALOGUE.zone
+JUNE = HistoryFilter(first_day="2026-06-01", last_day="2026-06-30")
+OF_NO_KEY = HistoryFilter(key_id="key_of_nobody")
+FAILURES = HistoryFilter(ending=Ending.FAILED, model_id="no/such", first_day="2026-06-01", last_day="2026-06-30")
 SCANS = {
     "sqlite": ("SCAN requests", "SCAN daily_usage"),
     "postgresql": ("Seq Scan on requests_2", "Seq Scan on daily_usage"),
@@ -35,18 +39,20 @@ SCANS = {
 
 def newest_id(connection: Connection) -> str:
     """Tell the id of the account's newest request."""
-    return history(connection, ACCOUNT, ZONE, NOW_MS, limit=1).entries[0].id
+    return history(connection, ACCOUNT, ZONE, limit=1).entries[0].id
 
 
 def next_page(connection: Connection) -> object:
     """Turn a page."""
-    return history(connection, ACCOUNT, ZONE, NOW_MS, before=newest_id(connection))
+    return history(connection, ACCOUNT, ZONE, before=newest_id(connection))
 
 
 PAGES: dict[str, Callable[[Connection], object]] = {
     "overview": lambda connection: overview(connection, ACCOUNT, CATALOGUE, NOW_MS),
-    "history": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS),
-    "history of a month": lambda connection: history(connection, ACCOUNT, ZONE, NOW_MS, month="2026-06"),
+    "history": lambda connection: history(connection, ACCOUNT, ZONE),
+    "history of a month": lambda connection: history(connection, ACCOUNT, ZONE, sought=JUNE),
+    "history of a key": lambda connection: history(connection, ACCOUNT, ZONE, sought=OF_NO_KEY),
+    "history of failures in a month": lambda connection: history(connection, ACCOUNT, ZONE, sought=FAILURES),
     "next page of the history": next_page,
     "request": lambda connection: history_entry(connection, ACCOUNT, newest_id(connection)),
     "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
@@ -84,7 +90,8 @@ def filled(store: Store, folder: Path, size: Size) -> Iterator[Books]:
 
 @pytest.fixture(autouse=True)
 def _few_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let both books have more requests in a day than are looked at."""
+    """Let both books have more requests in a day, and of an account, than are looked at."""
+    monkeypatch.setattr("tarazu.store.request_history.LOOKED_AT_MAX", 50)
     monkeypatch.setattr("tarazu.service.shop_report.NEWEST_MAX", 20)
 
 

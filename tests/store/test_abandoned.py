@@ -27,7 +27,7 @@ def caller(books: Books) -> None:
 def outcomes(books: Books) -> list[tuple[str, str | None]]:
     """List state and reason of the account's requests, the oldest first."""
     with transaction(books.engine) as connection:
-        found = newest_requests(connection, "acc_1", limit=100)
+        found = newest_requests(connection, "acc_1", limit=100).rows
     return [(row.state.value, row.reason and row.reason.value) for row in reversed(found)]
 
 

@@ -66,6 +66,7 @@ class RequestDocument(Struct, frozen=True, kw_only=True):
     key_name: str
     model: str
     credits: int
+    credits_charged: int
     source: str
     state: str
     created_at: str
@@ -86,6 +87,7 @@ class RequestDocument(Struct, frozen=True, kw_only=True):
             key_name=row.key_name,
             model=row.model_id,
             credits=row.credits,
+            credits_charged=row.credits_charged,
             source=row.source.value,
             state=row.state.value,
             created_at=iso_time(row.created_at_ms),

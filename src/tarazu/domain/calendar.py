@@ -78,6 +78,11 @@ def days_until(day: str, number: int) -> list[str]:
     return [(last - timedelta(days=back)).isoformat() for back in reversed(range(number))]
 
 
+def day_after(day: str) -> str:
+    """Tell the day after one."""
+    return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+
+
 def day_start_ms(day: str, zone: tzinfo) -> int:
     """Tell the instant at which a day begins in `zone`."""
     start = datetime.combine(date.fromisoformat(day), datetime.min.time(), zone)

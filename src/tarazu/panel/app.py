@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from tarazu.api.routing import ExactRoute
 from tarazu.panel.doors import DoorPages
+from tarazu.panel.downloads import Downloads
 from tarazu.panel.forms import LARGE_FORM_BYTES_MAX
 from tarazu.panel.frame import SECOND_FACTOR_PATH, Frame
 from tarazu.panel.headers import PageHeaders
@@ -34,12 +35,13 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
     office = service.people[HOLDERS.kind].office
     frame = Frame.of(HOLDERS, service)
     overview = OverviewPages(office)
+    files = Downloads(office, lambda visit: visit.someone.id)
     keys = KeyPages(office, base_url)
     models = ModelPages(office, service.pools, base_url)
     playground = PlaygroundPages(office, service.completions, base_url)
     routes = [
         frame.route("/", get=overview.show),
-        frame.route("/usage.csv", get=overview.csv),
+        frame.route("/usage.csv", get=files.usage),
         frame.route("/keys", get=keys.list),
         frame.route("/keys/new", get=keys.ask, post=keys.create),
         frame.route("/keys/{key_id}", get=keys.show),
@@ -54,7 +56,9 @@ def holder_pages(service: Service, base_url: str) -> ASGIApp:
         frame.route("/playground", get=playground.show, post=playground.complete, form_bytes_max=LARGE_FORM_BYTES_MAX),
         frame.route("/playground/take-up", post=playground.take_up, form_bytes_max=LARGE_FORM_BYTES_MAX),
         frame.route("/history", get=HistoryPages(office).show),
+        frame.route("/history.csv", get=files.requests),
         frame.route("/credits", get=CreditPages(office).show),
+        frame.route("/credits.csv", get=files.credits),
     ]
     return _pages(frame, service, routes)
 

@@ -15,7 +15,7 @@ from tarazu.domain.calendar import DayRange, days_until
 from tarazu.domain.numbers import CHARACTERS_MAX, read_number
 from tarazu.panel.formats import Formats
 from tarazu.panel.language import Language
-from tarazu.panel.messages import translations
+from tarazu.panel.messages import later, translations
 from tarazu.service.provisioning_errors import ProvisioningError
 
 OWN_DAYS_MAX = 366
@@ -25,6 +25,10 @@ LAST_DAYS = (7, 30, 90)
 JALALI_YEARS_END = 1_700
 """A year before it is one of the Jalali calendar: there were no computers in the Gregorian one."""
 
+FIRST_DAY = date(1970, 1, 1)
+"""No books have earlier ones."""
+
+_WRONG_ORDER = later("The first day must not come after the last one, or after today.")
 _DATE = re.compile(r"\s*([^\s/.-]{4})[/.-]([^\s/.-]{1,2})[/.-]([^\s/.-]{1,2})\s*")
 
 
@@ -45,6 +49,21 @@ def read_days(asked: str, begin: str, end: str, today: str) -> Shown:
         return Shown(id=OWN, days=_own(begin, end, date.fromisoformat(today)))
     named = _NAMED.get(asked)
     return _last(USUAL, today) if named is None else Shown(id=asked, days=named(date.fromisoformat(today)))
+
+
+def read_span(begin: str, end: str, today: str) -> tuple[str | None, str | None]:
+    """Tell the first and the last day that are asked for, of any number of days; None: from the first on, until today.
+
+    Raises:
+        ProvisioningError: the dates are none, or in the wrong order.
+    """
+    first, last = (_written(text) if text.strip() else None for text in (begin, end))
+    now = date.fromisoformat(today)
+    if last is not None:
+        last = min(last, now)
+    if first is not None and first > (last or now):
+        raise ProvisioningError(_WRONG_ORDER)
+    return None if first is None else max(first, FIRST_DAY).isoformat(), None if last is None else last.isoformat()
 
 
 def offered_days(today: str, formats: Formats) -> list[tuple[str, str]]:
@@ -75,16 +94,21 @@ def read_date(text: str) -> date | None:
 
 
 def _own(begin: str, end: str, today: date) -> DayRange:
-    last = read_date(end) if end.strip() else today
-    first = read_date(begin) if begin.strip() else last
-    if first is None or last is None:
-        raise ProvisioningError("Write dates as year, month and day: 2026-11-28, or 1405/09/07.")
+    last = _written(end) if end.strip() else today
+    first = _written(begin) if begin.strip() else last
     last = min(last, today)
     if first > last:
-        raise ProvisioningError("The first day must not come after the last one, or after today.")
+        raise ProvisioningError(_WRONG_ORDER)
     if (last - first).days >= OWN_DAYS_MAX:
         raise ProvisioningError("Choose at most {days} days.", days=OWN_DAYS_MAX)
     return DayRange(first=first.isoformat(), last=last.isoformat())
+
+
+def _written(text: str) -> date:
+    day = read_date(text)
+    if day is None:
+        raise ProvisioningError("Write dates as year, month and day: 2026-11-28, or 1405/09/07.")
+    return day
 
 
 def _last(number: str, today: str) -> Shown:

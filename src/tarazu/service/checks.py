@@ -15,16 +15,12 @@ LIMIT_PER_MINUTE_MAX = 10**9
 EXPIRY_S_MAX = 36_500 * 86_400
 """A hundred years: what lasts longer is meant to last for ever."""
 
-PERIOD_FIRST = "1970-01"
-PERIOD_LAST = "9998-12"
-"""No books have others, and no calendar here has one more month in every time zone."""
 JOINERS = "\u200c\u200d"
 """Zero-width characters inside words of Persian and other scripts, which Python counts as unprintable."""
 
 UNSEEN = JOINERS + "\u115f\u1160\u3164\uffa0\u2800"
 """With them fillers of Korean and the blank of Braille, which Python counts as printable."""
 
-_PERIOD = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -82,17 +78,6 @@ def checked_length(length: int) -> int:
             "The limit must be 1 to {most}, not {length}.", member="limit", most=HISTORY_LENGTH_MAX, length=length
         )
     return length
-
-
-def checked_period(period: str) -> str:
-    """Let a month, YYYY-MM, pass.
-
-    Raises:
-        ProvisioningError: it is none.
-    """
-    if _PERIOD.fullmatch(period) is None or not PERIOD_FIRST <= period <= PERIOD_LAST:
-        raise ProvisioningError("{period!r} is no month. Write one as in 2026-02.", member="period", period=period)
-    return period
 
 
 def checked_count(what: str, number: int | None, *, member: str, least: int = 1, most: int) -> int | None:

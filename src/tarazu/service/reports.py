@@ -15,31 +15,28 @@ from tarazu.domain.accounts import Account, Key, KeyState
 from tarazu.domain.calendar import (
     MILLISECONDS_PER_MINUTE,
     DayRange,
+    day_after,
     day_of,
     day_start_ms,
     days_until,
     period_of,
-    periods_from,
-    periods_until,
 )
 from tarazu.domain.catalogue import Catalogue, Plan
-from tarazu.domain.credits import Reason, RequestState, Source, is_low, quota_limit, quota_remaining
+from tarazu.domain.credits import RequestState, Source, is_low, quota_limit, quota_remaining
 from tarazu.domain.keys import API_KEY, PREFIX_LENGTH, PUBLIC_ID_LENGTH
 from tarazu.domain.paging import Paging
 from tarazu.domain.rate_limit import RateLimit, account_limit
-from tarazu.service.checks import HISTORY_LENGTH, checked_length, checked_period
+from tarazu.service.checks import HISTORY_LENGTH, checked_length
 from tarazu.service.finding import existing_account, no_key
 from tarazu.service.identifiers import completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
 from tarazu.store.keys import SoughtKeys, count_keys, find_key, keys_found
 from tarazu.store.pages import on_page
-from tarazu.store.request_history import RequestRow, find_request, newest_requests
+from tarazu.store.request_history import Ending, RequestFilter, RequestRow, find_request, newest_requests
 from tarazu.store.topups import last_topup
 from tarazu.store.usage import Usage, usage_by_day, usage_by_key, usage_by_model
 
 OVERVIEW_DAYS = 30
-MONTHS_MAX = 24
-"""Months that a history can be narrowed to, this one included; older requests are found by turning pages."""
 
 
 class UsageLine(Struct, frozen=True, kw_only=True):
@@ -122,17 +119,34 @@ class Outcome(StrEnum):
     """It was lost with the process that served it; its credits went back after its deadline."""
 
 
+class Cause(StrEnum):
+    """Why a request has no reply."""
+
+    ABANDONED = "abandoned"
+    """Its client left before the reply."""
+    TIMED_OUT = "timed_out"
+    """The model's time-out passed."""
+    BACKEND_FAILED = "backend_failed"
+    """No backend of the model gave a valid reply."""
+    NOT_ASKED = "not_asked"
+    """It ended before a backend was asked: the process had too many, or the client left early."""
+    LOST = "lost"
+    """The process that served it has ended."""
+
+
 class HistoryEntry(Struct, frozen=True, kw_only=True):
     """One request, without its content.
 
-    `credits` is its price, whatever its outcome. While it runs it has no tries, tokens and duration; one that was swept
-    has no duration, since nobody knows when it ended. `reason` tells why there is no reply by the caller's own doing.
+    `price` is what it was to cost, `credits` what it has cost: 0 where they were given back. While it runs they are
+    held, and it has no tries, tokens and duration; one that was swept has no duration, since nobody knows when it
+    ended. `cause` tells why there is no reply.
     """
 
     id: str
     key_id: str
     key_name: str
     model_id: str
+    price: int
     credits: int
     source: Source
     outcome: Outcome
@@ -141,15 +155,35 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
     tries: int | None
     prompt_tokens: int | None
     completion_tokens: int | None
-    reason: Reason | None = None
+    cause: Cause | None = None
+
+    @property
+    def ending(self) -> Ending:
+        """Tell what has become of it, in the words by which it is looked for."""
+        if self.outcome is Outcome.RUNNING:
+            return Ending.RUNNING
+        return Ending.SUCCEEDED if self.cause is None else Ending.FAILED
+
+
+class HistoryFilter(Struct, frozen=True, kw_only=True):
+    """Which requests are looked for: those that are all of what is given. The days are the first and the last."""
+
+    key_id: str | None = None
+    model_id: str | None = None
+    ending: Ending | None = None
+    first_day: str | None = None
+    last_day: str | None = None
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """Requests, the newest first; `more` when there are older ones. `months` are those that can be asked for."""
+    """Requests, the newest first; `before` is the one that the next page begins after, None when there is no next one.
+
+    `looked_at` is how many were gone through where the page ends for their number, and not for its length.
+    """
 
     entries: tuple[HistoryEntry, ...]
-    more: bool
-    months: tuple[str, ...]
+    before: str | None = None
+    looked_at: int | None = None
 
 
 def overview(
@@ -255,31 +289,32 @@ def history(
     connection: Connection,
     account_id: str,
     zone: tzinfo,
-    now_ms: int,
     *,
     limit: int = HISTORY_LENGTH,
     before: str | None = None,
-    month: str | None = None,
+    sought: HistoryFilter = HistoryFilter(),  # noqa: B008 - it is frozen
 ) -> History:
-    """List an account's requests: at most `limit`, of one month (YYYY-MM, in `zone`) and before `before`, if given.
+    """List an account's requests of those that are sought, at most `limit`, and before `before`, if given.
+
+    Days are those in `zone`.
 
     Raises:
-        ProvisioningError: no such account, it has no request `before`, `month` is none, or `limit` is out of bounds.
+        ProvisioningError: there is no such account, it has no request `before`, or `limit` is out of bounds.
     """
     checked_length(limit)
-    account = existing_account(connection, account_id)
-    since_ms, until_ms = (None, None) if month is None else _bounds_ms(checked_period(month), zone)
+    existing_account(connection, account_id)
+    filter_ = RequestFilter(
+        key_id=sought.key_id,
+        model_id=sought.model_id,
+        ending=sought.ending,
+        since_ms=None if sought.first_day is None else day_start_ms(sought.first_day, zone),
+        until_ms=None if sought.last_day is None else day_start_ms(day_after(sought.last_day), zone),
+    )
     try:
-        found = newest_requests(
-            connection, account_id, limit=limit + 1, before=before, since_ms=since_ms, until_ms=until_ms
-        )
+        found = newest_requests(connection, account_id, limit=limit, before=before, sought=filter_)
     except LookupError:
         raise NotThereError("There is no request {request!r}.", request=before) from None
-    return History(
-        entries=tuple(map(_entry, found[:limit])),
-        more=len(found) > limit,
-        months=_months_since(account.created_at_ms, now_ms, zone),
-    )
+    return History(entries=tuple(map(_entry, found.rows)), before=found.before, looked_at=found.looked_at)
 
 
 def history_entry(connection: Connection, account_id: str, request_id: str) -> HistoryEntry:
@@ -297,7 +332,7 @@ def history_entry(connection: Connection, account_id: str, request_id: str) -> H
 def history_of_one(connection: Connection, account_id: str, request_id: str) -> History:
     """List the one request of an account that has this id, if there is one."""
     found = find_request(connection, account_id, completion_id_of(request_id))
-    return History(entries=() if found is None else (_entry(found),), more=False, months=())
+    return History(entries=() if found is None else (_entry(found),))
 
 
 def model_name(catalogue: Catalogue, model_id: str) -> str:
@@ -328,36 +363,36 @@ def _key_line(key: Key, now_ms: int, usage: Mapping[str, Usage]) -> KeyLine:
 
 
 def _entry(row: RequestRow) -> HistoryEntry:
+    outcome = Outcome.RUNNING if row.state is RequestState.HELD else Outcome(row.state.value)
     return HistoryEntry(
         id=row.id,
         key_id=row.key_id,
         key_name=row.key_name,
         model_id=row.model_id,
-        credits=row.credits,
+        price=row.credits,
+        credits=row.credits if outcome in {Outcome.RUNNING, Outcome.CHARGED} else 0,
         source=row.source,
-        outcome=Outcome.RUNNING if row.state is RequestState.HELD else Outcome(row.state.value),
+        outcome=outcome,
         created_at_ms=row.created_at_ms,
         duration_ms=_duration_ms(row),
         tries=row.tries,
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens,
-        reason=row.reason,
+        cause=_cause(row),
     )
+
+
+def _cause(row: RequestRow) -> Cause | None:
+    if row.reason is not None:
+        return Cause(row.reason.value)
+    if row.state is RequestState.SWEPT:
+        return Cause.LOST
+    if row.state is not RequestState.RELEASED:
+        return None
+    return Cause.BACKEND_FAILED if row.tries else Cause.NOT_ASKED
 
 
 def _duration_ms(row: RequestRow) -> int | None:
     if row.ended_at_ms is None or row.state is RequestState.SWEPT:
         return None
     return max(0, row.ended_at_ms - row.created_at_ms)  # the clock may have stepped back
-
-
-def _bounds_ms(period: str, zone: tzinfo) -> tuple[int, int]:
-    """Tell the instants at which a month begins and ends. The index has the time of a request, and not its period."""
-    start, end = (day_start_ms(f"{each}-01", zone) for each in periods_from(period, 2))
-    return start, end
-
-
-def _months_since(created_at_ms: int, now_ms: int, zone: tzinfo) -> tuple[str, ...]:
-    opened = period_of(created_at_ms, zone)
-    months = periods_until(period_of(now_ms, zone), MONTHS_MAX)
-    return tuple(month for month in months if month >= opened) or (months[0],)

@@ -50,14 +50,28 @@ _ADJUSTMENTS = select(
 _CHANGES = union_all(_TOPUPS, _ADJUSTMENTS).subquery("changes")
 
 
-def credit_changes(connection: Connection, account_id: str, *, limit: int, before: str | None) -> list[CreditChange]:
+def credit_changes(
+    connection: Connection,
+    account_id: str,
+    *,
+    limit: int,
+    before: str | None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+) -> list[CreditChange]:
     """Read an account's changes, the newest first, at most `limit`; those before the change with the id `before`.
+
+    Where they are given: not older than `since_ms`, older than `until_ms`.
 
     Raises:
         LookupError: the account has no change with that id.
     """
     columns = [_CHANGES.c[name] for name in CreditChange.__struct_fields__]
     query = select(*columns).where(_CHANGES.c.account_id == account_id)
+    if since_ms is not None:
+        query = query.where(_CHANGES.c.created_at_ms >= since_ms)
+    if until_ms is not None:
+        query = query.where(_CHANGES.c.created_at_ms < until_ms)
     if before is not None:
         then = connection.execute(
             select(_CHANGES.c.created_at_ms).where(_CHANGES.c.account_id == account_id, _CHANGES.c.id == before)

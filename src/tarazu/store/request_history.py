@@ -1,12 +1,25 @@
 """The requests of one account, the newest first: read by its index, a page at a time. And one of any, by its id."""
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, select, true, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, select, true, tuple_
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from tarazu.domain.credits import Reason, RequestState, Source
 from tarazu.store.schema import keys, requests
+
+LOOKED_AT_MAX = 10_000
+"""Requests that are gone through for one page of those with some key, model or ending, which no index has."""
+
+
+class Ending(StrEnum):
+    """What has become of a request, as far as its caller is concerned."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RUNNING = "running"
 
 
 class RequestRow(Struct, frozen=True, kw_only=True):
@@ -27,6 +40,39 @@ class RequestRow(Struct, frozen=True, kw_only=True):
     completion_tokens: int | None
     reason: Reason | None
 
+    @property
+    def credits_charged(self) -> int:
+        """Tell what it has cost: its price, or nothing while it runs and where that was given back."""
+        return self.credits if self.state is RequestState.CHARGED else 0
+
+
+class RequestFilter(Struct, frozen=True, kw_only=True):
+    """Which requests are looked for: those that are all of what is given."""
+
+    key_id: str | None = None
+    model_id: str | None = None
+    ending: Ending | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    """The first instant that is not looked at any more."""
+
+    @property
+    def has_no_index(self) -> bool:
+        """Tell whether the index, which has account and time, leads to others too."""
+        return not (self.key_id is self.model_id is self.ending is None)
+
+
+class RequestPage(Struct, frozen=True, kw_only=True):
+    """What was found; `before` is the request that the next page begins after, None when there is no next one.
+
+    `looked_at` is how many requests were gone through where the page ends for their number, and not for its length:
+    the next one may have more, or none.
+    """
+
+    rows: list[RequestRow]
+    before: str | None
+    looked_at: int | None
+
 
 def newest_requests(
     connection: Connection,
@@ -34,34 +80,43 @@ def newest_requests(
     *,
     limit: int,
     before: str | None = None,
-    since_ms: int | None = None,
-    until_ms: int | None = None,
-) -> list[RequestRow]:
-    """Read an account's newest requests, at most `limit`.
+    sought: RequestFilter = RequestFilter(),  # noqa: B008 - it is frozen
+) -> RequestPage:
+    """Read an account's newest requests of those that are sought, at most `limit`, older than the request `before`.
 
-    Where they are given: older than the request `before`, not older than `since_ms`, older than `until_ms`.
+    Where no index leads to them, at most LOOKED_AT_MAX are gone through for a page.
 
     Raises:
         LookupError: the account has no request `before`.
     """
     conditions = [requests.c.account_id == account_id]
-    if since_ms is not None:
-        conditions.append(requests.c.created_at_ms >= since_ms)
-    if until_ms is not None:
-        conditions.append(requests.c.created_at_ms < until_ms)
+    if sought.since_ms is not None:
+        conditions.append(requests.c.created_at_ms >= sought.since_ms)
+    if sought.until_ms is not None:
+        conditions.append(requests.c.created_at_ms < sought.until_ms)
     if before is not None:
         last = find_request(connection, account_id, before)
         if last is None:
             raise LookupError(before)
         conditions.append(requests.c.created_at_ms <= last.created_at_ms)  # the index has the time, and not the id
         conditions.append(tuple_(requests.c.created_at_ms, requests.c.id) < (last.created_at_ms, last.id))
-    query = (
-        select(*_COLUMNS)
-        .where(*conditions)
-        .order_by(requests.c.created_at_ms.desc(), requests.c.id.desc())
-        .limit(limit)
+    newest = (requests.c.created_at_ms.desc(), requests.c.id.desc())
+    of_account = select(*_COLUMNS).where(*conditions).order_by(*newest)
+    if not sought.has_no_index:
+        rows = _read(connection, account_id, of_account.limit(limit + 1))
+        return RequestPage(rows=rows[:limit], before=rows[limit - 1].id if len(rows) > limit else None, looked_at=None)
+    looked_at = of_account.limit(LOOKED_AT_MAX).subquery("looked_at")
+    found = (
+        select(looked_at)
+        .where(*_conditions(looked_at.c, sought))
+        .order_by(looked_at.c.created_at_ms.desc(), looked_at.c.id.desc())
+        .limit(limit + 1)
     )
-    return _read(connection, account_id, query)
+    rows = _read(connection, account_id, found)
+    if len(rows) > limit:
+        return RequestPage(rows=rows[:limit], before=rows[limit - 1].id, looked_at=None)
+    end = connection.execute(of_account.with_only_columns(requests.c.id).offset(LOOKED_AT_MAX - 1).limit(1)).scalar()
+    return RequestPage(rows=rows, before=end, looked_at=None if end is None else LOOKED_AT_MAX)
 
 
 def find_request(connection: Connection, account_id: str, request_id: str) -> RequestRow | None:
@@ -75,6 +130,21 @@ def find_any_request(connection: Connection, request_id: str) -> RequestRow | No
     """Read one request, whichever account's it is; None where there is none with this id."""
     found = _read(connection, None, select(*_COLUMNS).where(requests.c.id == request_id).limit(1))
     return found[0] if found else None
+
+
+def _conditions(row: ReadOnlyColumnCollection[str, Any], sought: RequestFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if sought.key_id is not None:
+        conditions.append(row.key_id == sought.key_id)
+    if sought.model_id is not None:
+        conditions.append(row.model_id == sought.model_id)
+    if sought.ending is not None:
+        has_reply = (row.state == RequestState.CHARGED) & row.reason.is_(None)
+        is_held = row.state == RequestState.HELD
+        conditions.append(
+            {Ending.SUCCEEDED: has_reply, Ending.RUNNING: is_held, Ending.FAILED: ~has_reply & ~is_held}[sought.ending]
+        )
+    return conditions
 
 
 def _read(connection: Connection, account_id: str | None, query: Select[Any]) -> list[RequestRow]:

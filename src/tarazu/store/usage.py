@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
 
 from tarazu.store.schema import daily_usage, keys
 
@@ -40,6 +40,16 @@ class KeyUsage(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
+class UsageOfDay(Struct, frozen=True, kw_only=True):
+    """What one key has used of one model on one day."""
+
+    day: str
+    key_id: str
+    key_name: str
+    model_id: str
+    usage: Usage
+
+
 def usage_by_day(connection: Connection, account_id: str, *, first_day: str, last_day: str) -> dict[str, Usage]:
     """Add up the usage of each day from the first to the last; a day without any is left out."""
     return _added_up(connection, _BY_DAY, account_id, first_day, last_day)
@@ -55,6 +65,37 @@ def usage_by_key(connection: Connection, account_id: str, *, first_day: str, las
     return [
         KeyUsage(key_id=key_id, key_name=name, usage=_usage_of(figures))
         for name, key_id, *figures in connection.execute(_BY_KEY, _values(account_id, first_day, last_day))
+    ]
+
+
+def usage_of_days(
+    connection: Connection,
+    account_id: str,
+    *,
+    first_day: str | None,
+    last_day: str | None,
+    after: UsageOfDay | None,
+    limit: int,
+) -> list[UsageOfDay]:
+    """Read the usage of each day, key and model, the earliest first: at most `limit`, those after `after` if given."""
+    order = (daily_usage.c.day, daily_usage.c.key_id, daily_usage.c.model_id)
+    query = select(*order, *_FIGURES).where(daily_usage.c.account_id == account_id)
+    if first_day is not None:
+        query = query.where(daily_usage.c.day >= first_day)
+    if last_day is not None:
+        query = query.where(daily_usage.c.day <= last_day)
+    if after is not None:
+        query = query.where(daily_usage.c.day >= after.day)  # by which the index is entered
+        query = query.where(tuple_(*order) > (after.day, after.key_id, after.model_id))
+    page = query.order_by(*order).limit(limit).subquery("page")
+    named = (
+        select(page.c.day, page.c.key_id, keys.c.name, page.c.model_id, *(page.c[figure.name] for figure in _FIGURES))
+        .join(keys, keys.c.id == page.c.key_id)
+        .order_by(page.c.day, page.c.key_id, page.c.model_id)
+    )
+    return [
+        UsageOfDay(day=day, key_id=key_id, key_name=name, model_id=model_id, usage=_usage_of(figures))
+        for day, key_id, name, model_id, *figures in connection.execute(named)
     ]
 
 

@@ -21,8 +21,11 @@ def test_an_answer_leads_to_its_request(
     failed = service.chat(customer)
     module_backend.reset()
     for answer, expected in (
-        (served, {"model": "test/two", "credits": 2, "state": "charged", "tries": 1, "source": "plan"}),
-        (failed, {"model": "test/one", "credits": 1, "state": "released", "source": "plan"}),
+        (
+            served,
+            {"model": "test/two", "credits": 2, "credits_charged": 2, "state": "charged", "tries": 1, "source": "plan"},
+        ),
+        (failed, {"model": "test/one", "credits": 1, "credits_charged": 0, "state": "released", "source": "plan"}),
     ):
         request_id = answer.headers["x-request-id"]
         found = admin.get(f"/requests/{request_id}")

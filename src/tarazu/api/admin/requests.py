@@ -24,6 +24,9 @@ class RequestObject(Struct, frozen=True, kw_only=True):
     key_name: Annotated[str, Meta(description="The name of that key.")]
     model: Annotated[str, Meta(description="Which model was asked.")]
     credits: Annotated[int, Meta(ge=0, description="Its price, whatever has become of it.")]
+    credits_charged: Annotated[
+        int, Meta(ge=0, description="What it has cost: its price, or 0 while it runs and where it was given back.")
+    ]
     source: Annotated[
         Literal["plan", "api_balance"], Meta(description="What pays, or would have paid: the plan, or the balance.")
     ]
@@ -57,6 +60,7 @@ class RequestObject(Struct, frozen=True, kw_only=True):
             key_name=row.key_name,
             model=row.model_id,
             credits=row.credits,
+            credits_charged=row.credits_charged,
             source=row.source.value,
             state=row.state.value,
             created_at=iso_time(row.created_at_ms),
@@ -93,6 +97,7 @@ ROUTES = (
             key_name="shop",
             model="openai/gpt-4o-mini",
             credits=5,
+            credits_charged=5,
             source="plan",
             state="charged",
             created_at="2026-01-17T10:06:00Z",

@@ -1,16 +1,27 @@
-"""The account's requests, without their content: the newest first, by month, or one by its id."""
+"""The account's requests, without their content: the newest first, those that are looked for, or one by its id."""
 
 from http import HTTPStatus
 
+from msgspec import Struct
+from sqlalchemy import Connection
 from starlette.responses import Response
 
-from tarazu.panel.messages import told
+from tarazu.domain.accounts import Account, Key
+from tarazu.panel.history_filters import KEYS_OFFERED_MAX, choices, read_narrowed
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
-from tarazu.service.reports import History, history, history_entry
+from tarazu.service.finding import existing_account, keys_page
+from tarazu.service.reports import History, history, history_of_one
 
 PAGE_LENGTH = 25
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """A page of requests, and what may be chosen from."""
+
+    account: Account
+    found: History
+    keys: tuple[Key, ...]
 
 
 class HistoryPages:
@@ -20,48 +31,36 @@ class HistoryPages:
         self._office = office
 
     async def show(self, visit: Visit) -> Response:
-        """Show a page of requests, or the one that is asked for."""
-        wanted = visit.query("id").strip()
+        """Show a page of the requests that are looked for, or the one that is asked for."""
+        return await show_requests(self._office, visit, visit.someone.id, "history.html")
+
+
+async def show_requests(office: BackOffice, visit: Visit, account_id: str, template: str) -> Response:
+    """Show a page of an account's requests by a template: those that are looked for, or the one that is asked for.
+
+    Raises:
+        NotThereError: there is no such account, or it has no request to go on after.
+    """
+    wanted, before = visit.query("id").strip(), visit.query("before")
+    narrowed, zone = read_narrowed(visit, office.clock()), visit.formats.zone
+
+    def look(connection: Connection) -> Page:
+        account = existing_account(connection, account_id)
+        keys = keys_page(connection, account_id, limit=KEYS_OFFERED_MAX, after=None).keys
         if wanted:
-            return await self._find(visit, wanted)
-        month, before = visit.query("month"), visit.query("before")
-        try:
-            found = await self._history(visit, month or None, before or None)
-        except NotThereError:
-            raise
-        except ProvisioningError as error:  # a month that is none
-            return _page(visit, await self._history(visit, None, None), refusal=told(error, visit.formats))
-        return _page(visit, found, month=month, is_first=not before)
+            return Page(account=account, found=history_of_one(connection, account_id, wanted), keys=keys)
+        found = history(connection, account_id, zone, limit=PAGE_LENGTH, before=before or None, sought=narrowed.sought)
+        return Page(account=account, found=found, keys=keys)
 
-    async def _find(self, visit: Visit, request_id: str) -> Response:
-        try:
-            entry = await self._office.look(lambda connection: history_entry(connection, visit.someone.id, request_id))
-        except NotThereError:
-            found = await self._history(visit, None, None)
-            nothing = History(entries=(), more=False, months=found.months)
-            return _page(visit, nothing, HTTPStatus.NOT_FOUND, wanted=request_id)
-        found = await self._history(visit, None, None)
-        return _page(visit, History(entries=(entry,), more=False, months=found.months), wanted=request_id)
-
-    async def _history(self, visit: Visit, month: str | None, before: str | None) -> History:
-        zone, now_ms = visit.formats.zone, self._office.clock()
-        return await self._office.look(
-            lambda connection: history(
-                connection, visit.someone.id, zone, now_ms, limit=PAGE_LENGTH, before=before, month=month
-            )
-        )
-
-
-def _page(
-    visit: Visit,
-    found: History,
-    status: int = HTTPStatus.OK,
-    *,
-    month: str = "",
-    wanted: str = "",
-    is_first: bool = True,
-    refusal: str | None = None,
-) -> Response:
+    page = await office.look(look)
+    status = HTTPStatus.OK if page.found.entries or not wanted else HTTPStatus.NOT_FOUND
     return visit.page(
-        "history.html", status, found=found, month=month, wanted=wanted, is_first=is_first, refusal=refusal
+        template,
+        status,
+        account=page.account,
+        found=page.found,
+        wanted=wanted,
+        is_first=not before,
+        narrowed=narrowed,
+        choices=choices(page.account, page.keys, office.catalogue, narrowed, visit.formats),
     )

@@ -1,10 +1,7 @@
-"""What was used, and what is left: the first page, and its figures as CSV."""
-
-from http import HTTPStatus
+"""What was used, and what is left: the first page."""
 
 from msgspec import Struct
 from sqlalchemy import Connection
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tarazu.domain.accounts import Intake
@@ -14,8 +11,7 @@ from tarazu.panel.ranges import offered_days
 from tarazu.panel.usage_bars import usage_bars
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.reports import Overview, overview, usage_report
-from tarazu.service.usage_csv import Grouping, usage_csv
+from tarazu.service.reports import Overview, overview
 from tarazu.store.intake import read_intake
 from tarazu.store.keys import has_keys
 
@@ -29,7 +25,7 @@ class Glance(Struct, frozen=True, kw_only=True):
 
 
 class OverviewPages:
-    """The first page of an account, and its figures as CSV."""
+    """The first page of an account."""
 
     def __init__(self, office: BackOffice) -> None:
         self._office = office
@@ -60,18 +56,3 @@ class OverviewPages:
             range_query=days_query(visit),
             range_refusal=refusal,
         )
-
-    async def csv(self, visit: Visit) -> Response:
-        """Answer with the figures by day, by model or by key, of the days that are asked for."""
-        now_ms = self._office.clock()
-        by = next((by for by in Grouping if by.value == visit.query("by")), None)
-        if by is None:
-            raise HTTPException(HTTPStatus.NOT_FOUND)
-        shown, refusal = days_of(visit, day_of(now_ms, self._office.catalogue.zone))
-        if refusal is not None:
-            raise HTTPException(HTTPStatus.BAD_REQUEST)
-        usage = await self._office.look(
-            lambda connection: usage_report(connection, visit.someone.id, self._office.catalogue, now_ms, shown.days)
-        )
-        headers = {"content-disposition": f'attachment; filename="tarazu-usage-by-{by}.csv"'}
-        return Response(usage_csv(usage, by), media_type="text/csv", headers=headers)

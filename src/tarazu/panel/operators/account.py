@@ -104,7 +104,7 @@ class AccountPages:
         def look(connection: Connection) -> AccountGlance:
             return AccountGlance(
                 overview=overview(connection, account_id, catalogue, now_ms),
-                requests=history(connection, account_id, catalogue.zone, now_ms, limit=NEWEST).entries,
+                requests=history(connection, account_id, catalogue.zone, limit=NEWEST).entries,
                 acts=tuple(
                     act_line(each, visit.formats) for each in list_acts(connection, limit=NEWEST, account_id=account_id)
                 ),

@@ -1,17 +1,10 @@
 """The requests of one account, without their content, the newest first."""
 
-from http import HTTPStatus
-
-from sqlalchemy import Connection
 from starlette.responses import Response
 
-from tarazu.domain.accounts import Account
+from tarazu.panel.holders.history import show_requests
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
-from tarazu.service.finding import existing_account
-from tarazu.service.reports import History, history, history_of_one
-
-PAGE_LENGTH = 25
 
 
 class AccountRequestsPages:
@@ -21,22 +14,6 @@ class AccountRequestsPages:
         self._office = office
 
     async def show(self, visit: Visit) -> Response:
-        """Show a page of them, or the one that is asked for."""
-        account_id, before = visit.part("account_id"), visit.query("before") or None
-        zone, now_ms, wanted = visit.formats.zone, self._office.clock(), visit.query("id").strip()
-
-        def look(connection: Connection) -> tuple[Account, History]:
-            account = existing_account(connection, account_id)
-            if wanted:
-                return account, history_of_one(connection, account_id, wanted)
-            return account, history(connection, account_id, zone, now_ms, limit=PAGE_LENGTH, before=before)
-
-        account, found = await self._office.look(look)
-        return visit.page(
-            "operators/account_requests.html",
-            HTTPStatus.OK if found.entries or not wanted else HTTPStatus.NOT_FOUND,
-            account=account,
-            found=found,
-            wanted=wanted,
-            is_first=before is None,
-        )
+        """Show a page of those that are looked for, or the one that is asked for."""
+        account_id = visit.part("account_id")
+        return await show_requests(self._office, visit, account_id, "operators/account_requests.html")

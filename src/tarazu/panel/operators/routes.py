@@ -2,6 +2,7 @@
 
 from starlette.routing import BaseRoute
 
+from tarazu.panel.downloads import Downloads
 from tarazu.panel.frame import Frame
 from tarazu.panel.operators.account import AccountPages
 from tarazu.panel.operators.account_credits import AccountCreditsPages
@@ -27,6 +28,7 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
     intake = IntakePages(office)
     trail = TrailPages(office)
     audit = AuditPages(office, service.auditor)
+    files = Downloads(office, lambda visit: visit.part("account_id"), with_who=True)
     one = "/accounts/{account_id}"
     key = f"{one}/keys/{{key_id}}"
     return [
@@ -54,6 +56,9 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
         frame.route(f"{key}/revoke", get=keys.show, post=keys.revoke),
         frame.route(f"{one}/trail", get=trail.of_account),
         frame.route(f"{one}/requests", get=AccountRequestsPages(office).show),
+        frame.route(f"{one}/requests.csv", get=files.requests),
+        frame.route(f"{one}/credits.csv", get=files.credits),
+        frame.route(f"{one}/usage.csv", get=files.usage),
         frame.route("/intake", get=intake.show),
         frame.route("/intake/stop", get=intake.show, post=intake.stop),
         frame.route("/intake/resume", get=intake.show, post=intake.resume),
