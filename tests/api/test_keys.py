@@ -289,6 +289,45 @@ def test_a_grace_period_does_not_lengthen_the_life_of_a_key(service: RunningServ
         assert_refused(service.chat(key), 401, "invalid_api_key", counted=False)
 
 
+@rows("decisions.keys.5")
+@pytest.mark.parametrize("own_end_s", [None, 90 * DAY_S])
+def test_a_successor_has_the_own_end_of_the_key_and_not_that_of_its_grace(
+    service: RunningService, own_end_s: int | None
+) -> None:
+    """A key in its time of grace is not replaced again, and the error names the key to replace; that one can be."""
+    customer = service.customer()
+    old = service.another_key(customer, expires_in_s=own_end_s)
+    own_end_ms = service.provisioning.key(old.key_id).expires_at_ms
+    first = _run(service, "key", "replace", old.key_id, "--grace", "1h")
+    grace_end_ms = service.provisioning.key(old.key_id).expires_at_ms
+    refused = service.run("key", "replace", old.key_id, "--grace", "7d")
+    assert refused.returncode == 1
+    assert first["id"] in refused.stderr
+    second = _run(service, "key", "replace", first["id"], "--grace", "1h")
+    assert service.provisioning.key(second["id"]).expires_at_ms == own_end_ms
+    assert service.provisioning.key(old.key_id).expires_at_ms == grace_end_ms != own_end_ms
+    assert len(service.provisioning.keys(customer.account_id)) == 4
+
+
+@rows("decisions.keys.6")
+def test_a_paused_key_is_refused_until_it_is_resumed(service: RunningService, backend: ScriptedBackend) -> None:
+    """On every endpoint, with a message that says so to who has the whole key; it takes no place."""
+    customer = service.customer()
+    other = service.another_key(customer)
+    paused = _run(service, "key", "pause", customer.key_id)
+    assert (paused["state"], _run(service, "key", "pause", customer.key_id)) == ("paused", paused)
+    for answer in (service.chat(customer), service.get(USAGE, customer), service.get(MODELS, customer)):
+        assert_refused(answer, 401, "invalid_api_key", counted=False)
+        assert "paused" in answer.json["error"]["message"]
+    guessed = _get_usage(service, key_with_another_secret(customer))
+    assert "paused" not in guessed.json["error"]["message"]
+    assert backend.received == []
+    assert service.chat(other).status == 200
+    resumed = _run(service, "key", "resume", customer.key_id)
+    assert (resumed["state"], resumed["paused_at"]) == ("active", None)
+    assert service.chat(customer).status == 200
+
+
 @rows("decisions.keys.3")
 def test_a_key_that_has_ended_cannot_be_replaced(service: RunningService) -> None:
     """A revoked key brings no new one."""

@@ -116,6 +116,21 @@ def test_a_key_is_revoked(service: RunningService, someone: Holder) -> None:
     assert call(service, secret) == 401
 
 
+def test_a_key_is_paused_and_resumed(service: RunningService, someone: Holder) -> None:
+    """It is refused meanwhile, and the page says so."""
+    secret = new_key(someone)
+    path = f"/panel/keys/{key_id(secret)}"
+    paused = someone.visitor.send(f"{path}/pause")
+    assert "Requests with it are refused until you resume it" in someone.visitor.follow(paused).text
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    refused = service.request("POST", CHAT, '{"prompt": "Hello"}', headers)
+    assert (refused.status, refused.json["error"]["code"]) == (401, "invalid_api_key")
+    assert "paused" in refused.json["error"]["message"]
+    resumed = someone.visitor.send(f"{path}/resume")
+    assert "The key works again" in someone.visitor.follow(resumed).text
+    assert call(service, secret) == 200
+
+
 def test_what_belongs_to_another_account_does_not_exist(
     service: RunningService, someone: Holder, other: Customer
 ) -> None:

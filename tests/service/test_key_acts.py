@@ -1,6 +1,7 @@
 """Keys are replaced once, paused, resumed and changed; all of it stands in the trail."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -9,10 +10,10 @@ import pytest
 from tarazu.domain.accounts import Key, KeyState
 from tarazu.domain.calendar import iso_time
 from tarazu.service.checks import EXPIRY_S_MAX
-from tarazu.service.key_acts import IssuedKey
+from tarazu.service.key_acts import KEY_CHANGES_HOURLY_MAX, IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
-from tarazu.store.trail import Act
+from tarazu.store.trail import Act, Via
 from tests.support.books import open_books
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, make_account
@@ -77,6 +78,32 @@ def test_a_key_is_paused_and_resumed(acts: Provisioning) -> None:
     assert [act.act for act in acts.trail(account_id="acc_1").acts] == ["key.resume", "key.pause", "key.create"]
     acts.pause_key(key_id)
     assert acts.replace_key(key_id).key.state(NOON_MS) is KeyState.ACTIVE
+
+
+def test_a_grace_is_no_longer_than_the_life_of_the_key(acts: Provisioning) -> None:
+    """A key that ends within it ends then, and that is what is told of it."""
+    old = issued(acts, expires_in_s=60).key
+    assert acts.replace_key(old.id, grace_s=3_600).old_ends_ms == old.expires_at_ms
+    other = issued(acts).key
+    assert acts.replace_key(other.id, grace_s=3_600).old_ends_ms == acts.key(other.id).expires_at_ms
+
+
+def test_a_holder_cannot_fill_the_trail_with_changes_of_keys(store: Store, tmp_path: Path) -> None:
+    """So many in an hour, whatever they are; an operator may go on, and the holder may still revoke."""
+    with open_books(store, tmp_path) as books:
+        books.add(make_account())
+        holder, operator = (
+            Provisioning(books.engine, books.catalogue, books.clock, by="ada@example.com", via=via)
+            for via in (Via.HOLDER, Via.OPERATOR)
+        )
+        key = issued(holder).key.id
+        for number in range(KEY_CHANGES_HOURLY_MAX):
+            (holder.pause_key, holder.resume_key, partial(holder.set_key, name=f"{number}"))[number % 3](key)
+        for change in (holder.pause_key, partial(holder.set_key, name="again")):
+            with pytest.raises(ConflictError, match="Minutes to wait"):
+                change(key)
+        assert operator.pause_key(key).paused_at_ms is not None
+        assert holder.revoke_key(key).revoked_at_ms is not None
 
 
 def test_a_key_is_changed(acts: Provisioning) -> None:

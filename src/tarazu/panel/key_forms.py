@@ -105,7 +105,7 @@ def read_grace(form: Form) -> int:
 
 def show_key_once(visit: Visit, path: str, issued: IssuedKey, grace_s: int | None = None) -> Response:
     """Lead to the page that shows a new key."""
-    grace = {} if grace_s is None else {"grace_s": str(grace_s)}
+    grace = {} if grace_s is None else {"grace_s": str(grace_s), "old_ends_ms": str(issued.old_ends_ms)}
     live_keys = {} if issued.live_keys is None else {"live_keys": str(issued.live_keys)}
     return visit.show_once(path, secret=issued.secret, **grace, **live_keys)
 

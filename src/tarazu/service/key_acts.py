@@ -45,17 +45,23 @@ from tarazu.store.trail import Via
 
 NEW_KEYS = ("key.create", "key.replace")
 """The acts that make a key."""
+KEY_CHANGES = ("key.set", "key.pause", "key.resume")
+"""The acts that change one and can be done again and again."""
+KEY_CHANGES_HOURLY_MAX = 60
+"""How many of them an account's holder may do in an hour, so that the trail stays bounded."""
 
 
 class IssuedKey(Struct, frozen=True):
     """A key just made. `secret` is the whole key; this is the only time that it can be seen.
 
-    `live_keys` is how many the account has by it, where its holder could not have made it.
+    `live_keys` is how many the account has by it, where its holder could not have made it. `old_ends_ms` is when the
+    key ends whose place it takes, if there is one.
     """
 
     key: Key
     secret: str
     live_keys: int | None = None
+    old_ends_ms: int | None = None
 
     def __repr__(self) -> str:
         """Name the key without its secret."""
@@ -227,6 +233,7 @@ class KeyActs(Acting):
                 if getattr(before, member) != getattr(key, member)
             }
             if changes:
+                self._keep_pace(connection, key.account_id, now)
                 told = {"expires_at" if member == "expires_at_ms" else member: both for member, both in changes.items()}
                 self._record(connection, "key.set", key.account_id, key_id, **told)
             return key
@@ -237,11 +244,21 @@ class KeyActs(Acting):
             key = _lock_key(connection, key_id, account_id)
             _require_live(key, now)
             if (key.paused_at_ms is not None) is not is_paused:
+                self._keep_pace(connection, key.account_id, now)
                 set_key_pause(connection, key_id, now if is_paused else None)
                 self._record(
                     connection, "key.pause" if is_paused else "key.resume", key.account_id, key_id, name=key.name
                 )
             return _key(connection, key_id, account_id)
+
+    def _keep_pace(self, connection: Connection, account_id: str, now_ms: int) -> None:
+        """Hold a holder, of an account that is locked, to the changes of an hour.
+
+        Raises:
+            ConflictError: there were as many.
+        """
+        if self._via is Via.HOLDER:
+            require_pace(connection, account_id, KEY_CHANGES, hourly_max=KEY_CHANGES_HOURLY_MAX, now_ms=now_ms)
 
     def replace_key(self, key_id: str, *, grace_s: int = 0, account_id: str | None = None) -> IssuedKey:
         """Issue a new key with the name, models, limit and expiry of an old one, which ends now or after `grace_s`.
@@ -278,7 +295,8 @@ class KeyActs(Acting):
                 revoke_key(connection, key_id, now)
             detail = {"name": old.name, "in_place_of": old.id, "grace_s": grace_s}
             self._record(connection, "key.replace", old.account_id, issued.key.id, **detail)
-        return structs.replace(issued, live_keys=live_keys)
+        old_ends_ms = min(now + grace_s * 1_000, old.expires_at_ms or now + grace_s * 1_000)
+        return structs.replace(issued, live_keys=live_keys, old_ends_ms=old_ends_ms)
 
     def _live_keys(self, connection: Connection, account_id: str, *, more: int) -> int | None:
         """Hold a holder, of an account that is locked, to the bounds of keys; tell others when they go beyond.

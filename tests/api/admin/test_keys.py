@@ -74,6 +74,23 @@ def test_a_key_is_replaced_with_grace(service: RunningService, admin: AdminClien
     assert_domain_error(admin.ask("POST", f"/keys/{old.key_id}/replace", {}), 409, "conflict")
 
 
+def test_a_key_is_paused_and_resumed(service: RunningService, admin: AdminClient) -> None:
+    """Refused in between; again it stays as it is, and is one act. What has ended is neither."""
+    customer = issued(admin, admin.new_account())
+    path = f"/keys/{customer.key_id}"
+    paused = admin.ask("POST", f"{path}/pause").json
+    assert (paused["state"], paused["paused_at"] is None) == ("paused", False)
+    assert admin.ask("POST", f"{path}/pause").json == paused
+    assert_domain_error(service.chat(customer), 401, "invalid_api_key")
+    assert admin.ask("POST", f"{path}/resume").json["state"] == "active"
+    assert service.chat(customer).status == 200
+    acts = [act.act for act in admin.acts(customer.account_id)]
+    assert acts == ["key.resume", "key.pause", "key.create", "account.create"]
+    admin.ask("POST", f"{path}/revoke")
+    for act in ("pause", "resume"):
+        assert_domain_error(admin.ask("POST", f"{path}/{act}"), 409, "conflict")
+
+
 def test_pages(admin: AdminClient) -> None:
     """Each key once, newest first; the limit is echoed; the place must be a key of this account."""
     account_id = admin.new_account()
