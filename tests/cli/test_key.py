@@ -75,6 +75,8 @@ def test_list_shows_keys_with_their_state(tarazu: Commands) -> None:
             "created_at",
             "expires_at",
             "revoked_at",
+            "paused_at",
+            "successor_id",
         }
     ] * 2
     heading, *lines = tarazu("key", "list", account_id).out.splitlines()
@@ -159,7 +161,7 @@ def test_replacing_an_ended_key_is_refused(tarazu: Commands) -> None:
     key_id = tarazu.json("key", "create", tarazu.account(), "--name", "k")["id"]
     tarazu("key", "revoke", key_id)
     ran = tarazu("key", "replace", key_id)
-    assert (ran.status, ran.err) == (1, f"tarazu: {key_id} has ended; create a new key instead.\n")
+    assert (ran.status, ran.err) == (1, f"tarazu: {key_id} no longer works; create a new key instead.\n")
 
 
 @pytest.mark.parametrize(
