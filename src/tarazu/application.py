@@ -19,6 +19,7 @@ from tarazu.api.admin.endpoint import admin_routes
 from tarazu.api.admin.openapi import admin_document_json, admin_html
 from tarazu.api.body import BodyReader
 from tarazu.api.chat import ChatEndpoint
+from tarazu.api.cross_origin import CrossOrigin
 from tarazu.api.docs_page import html
 from tarazu.api.documents import DocumentEndpoints, front
 from tarazu.api.envelope import refusal_response
@@ -106,7 +107,9 @@ def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | No
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    heads = Heads(ShortCut(EarlyAnswers(app, crowds.see_off if crowds else _stay), CHAT_PATH, chat), ENCODED)
+    heads: ASGIApp = Heads(ShortCut(EarlyAnswers(app, crowds.see_off if crowds else _stay), CHAT_PATH, chat), ENCODED)
+    if origins := setup.configuration.server.cors_origins:
+        heads = CrossOrigin(heads, origins)
     numbered = RequestIds(heads, setup.clock, is_https=base_url.startswith("https://"), unserved=unserved)
     service.on_drain = numbered.close_connections
     has_access_log = setup.configuration.logs.access

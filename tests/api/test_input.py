@@ -109,11 +109,13 @@ def test_text_parts(service: RunningService, backend: ScriptedBackend) -> None:
     assert asked(service, backend, {"messages": sent}) == [{**each, "content": text} for each in sent]
 
 
-@rows("decisions.input.2", "decisions.input.5", "decisions.added_by_this_project.21")
+@rows(
+    "decisions.input.2", "decisions.input.5", "decisions.added_by_this_project.21", "decisions.added_by_this_project.22"
+)
 def test_what_is_passed_over_is_told(service: RunningService) -> None:
     """The number of messages that were dropped, and the members that nobody reads, on each answer of a body."""
     customer = service.customer()
-    invalid, odd = {"role": "tool", "content": "x"}, {"tools": [], "n": 1, "x y": 1, "user": None, "z" * 65: 1}
+    invalid, odd = {"role": "developer", "content": "x"}, {"tools": [], "n": 1, "x y": 1, "user": None, "z" * 65: 1}
     told = service.post(customer, {"messages": [invalid, HELLO, invalid], **odd})
     assert (told.status, told.headers["x-dropped-messages"]) == (200, "2")
     assert told.headers["x-ignored-parameters"] == "n, tools"

@@ -24,6 +24,7 @@ connections_per_address = 9
 trusted_proxies = ["10.0.0.0/8", "2001:db8::7"]
 forwarded_for = 2
 hosts = ["ai.example.org", "localhost:9000"]
+cors_origins = ["https://app.example.com", "http://localhost:5173"]
 
 [operators]
 second_factor = "required"
@@ -114,6 +115,7 @@ def test_every_setting_arrives_where_the_service_reads_it(folder: Path) -> None:
         trusted_proxies=("10.0.0.0/8", "2001:db8::7"),
         forwarded_for=2,
         hosts=("ai.example.org", "localhost:9000"),
+        cors_origins=("https://app.example.com", "http://localhost:5173"),
     )
     assert configuration.operators.need_second_factor
     assert configuration.database_url == "sqlite:////var/lib/tarazu/books.db"
@@ -178,6 +180,7 @@ def test_one_model_is_enough(folder: Path) -> None:
         trusted_proxies=("127.0.0.0/8", "::1/128"),
         forwarded_for=1,
         hosts=(),
+        cors_origins=(),
     )
     assert not configuration.operators.need_second_factor
     assert catalogue.shop == Shop()

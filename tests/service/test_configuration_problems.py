@@ -149,6 +149,24 @@ DATABASE_EXPECTED = 'expected "sqlite:///PATH", the path of a file, or "postgres
             '[server]\nhosts = ["ai.example.com", "https://ai.example.com"]',
             '2: server.hosts[1]: expected a host name, with a port or without, as in "ai.example.com:8443"',
         ),
+        (
+            '[server]\ncors_origins = ["https://app.example.com", "https://app.example.com/"]',
+            (
+                "2: server.cors_origins[1]: expected scheme and host in lower case, and no path, "
+                'as in "https://app.example.com"'
+            ),
+        ),
+        (
+            '[server]\ncors_origins = ["*"]',
+            (
+                "2: server.cors_origins[0]: expected scheme and host in lower case, and no path, "
+                'as in "https://app.example.com"'
+            ),
+        ),
+        (
+            '[server]\ncors_origins = ["https://app.example.com:443"]',
+            "2: server.cors_origins[0]: leave out the port, which is the scheme's own: browsers do so too",
+        ),
         # operators
         (
             "[operators]\nsecond_factor = true",

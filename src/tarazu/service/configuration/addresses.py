@@ -11,6 +11,8 @@ ADMIN_PATH = "/admin"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?", re.ASCII)
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9._-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::[1-9][0-9]{0,4})?", re.ASCII)
+_OWN_PORTS = (("http://", ":80"), ("https://", ":443"))
 _EMAIL = re.compile(r"[!-~]{1,64}@[A-Za-z0-9.-]{1,255}", re.ASCII)
 _NO_PAGE = "expected an address of ASCII characters without spaces and without #"
 _SQLITE = re.compile(r"sqlite:///(?P<path>[^?#\x00-\x1f\x7f]+)", re.DOTALL)
@@ -71,6 +73,15 @@ def host_fault(text: str) -> str | None:
     return (
         None if _HOST.fullmatch(text) else 'expected a host name, with a port or without, as in "ai.example.com:8443"'
     )
+
+
+def origin_fault(text: str) -> str | None:
+    """Tell what is wrong with the origin of pages, to be written as browsers send it; None: nothing."""
+    if not _ORIGIN.fullmatch(text):
+        return 'expected scheme and host in lower case, and no path, as in "https://app.example.com"'
+    if any(text.startswith(scheme) and text.endswith(port) for scheme, port in _OWN_PORTS):
+        return "leave out the port, which is the scheme's own: browsers do so too"
+    return None
 
 
 def database_fault(url: str, *, may_hold_password: bool = False) -> str | None:

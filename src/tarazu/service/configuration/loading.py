@@ -18,6 +18,7 @@ from tarazu.service.configuration.addresses import (
     database_fault,
     host_fault,
     network_fault,
+    origin_fault,
 )
 from tarazu.service.configuration.catalogue import read_catalogue
 from tarazu.service.configuration.listening_host import listening_address, listening_fault
@@ -169,7 +170,7 @@ def _parse(file: str, text: str) -> dict[str, Any]:
 
 def _server(document: dict[str, Any], findings: Findings) -> ServerSettings:
     server = read_section(ServerSettings, document.get("server", {}), ("server",), findings)
-    for name, fault_of in (("trusted_proxies", network_fault), ("hosts", host_fault)):
+    for name, fault_of in (("trusted_proxies", network_fault), ("hosts", host_fault), ("cors_origins", origin_fault)):
         for place, text in enumerate(getattr(server, name)):
             if fault := fault_of(text):
                 findings.add(("server", name, place), fault)

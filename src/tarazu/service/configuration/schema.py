@@ -22,6 +22,7 @@ TIMEOUT_S_MAX = 600
 NETWORKS_MAX = 256
 PROXIES_MAX = 16
 HOSTS_MAX = 64
+ORIGINS_MAX = 64
 ADDITIONS_MAX = 32
 """Headers, or parameters in the query, that a backend's requests may be given."""
 _COUNT_TOO_LARGE = {"too_large": f"an integer of at most {COUNT_MAX:,}"}
@@ -60,6 +61,9 @@ Host = Annotated[
 ]
 HostNames = Annotated[
     tuple[str, ...], Meta(max_length=HOSTS_MAX, description='a list of host names, as in ["ai.example.com"]')
+]
+Origins = Annotated[
+    tuple[str, ...], Meta(max_length=ORIGINS_MAX, description='a list of origins, as in ["https://app.example.com"]')
 ]
 Networks = Annotated[
     tuple[str, ...],
@@ -155,8 +159,9 @@ class ServerSettings(Struct, frozen=True):
     """[server]: how the service listens. `max_in_flight` bounds the completions at once in one worker process.
 
     Above it the answer is 503. Port 0 is any free port. `public_url` is the address that callers use, without a
-    slash at its end. `hosts` are more names under which browsers may open the pages. The connections of
-    `trusted_proxies` are not counted by address, and what they tell of a request's origin is believed.
+    slash at its end. `hosts` are more names under which browsers may open the pages. Pages of
+    `cors_origins` may call the API. The connections of `trusted_proxies` are not counted by address, and what they tell
+    of a request's origin is believed.
     """
 
     host: Host = "127.0.0.1"
@@ -169,6 +174,7 @@ class ServerSettings(Struct, frozen=True):
     trusted_proxies: Networks = ("127.0.0.0/8", "::1/128")
     forwarded_for: ProxyCount = 1
     hosts: HostNames = ()
+    cors_origins: Origins = ()
 
     @property
     def in_flight_of_account(self) -> int:
