@@ -25,6 +25,16 @@ MESSAGES = st.fixed_dictionaries(
         "content": VALUES | PARTS,
     },
 )
+FORMATS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "json_object", "json_schema"]) | VALUES},
+    optional={
+        "json_schema": VALUES
+        | st.fixed_dictionaries(
+            {"name": TEXTS | st.just("place")},
+            optional={"schema": VALUES, "strict": VALUES, "description": VALUES},
+        )
+    },
+)
 BODIES = st.fixed_dictionaries(
     {},
     optional={
@@ -42,6 +52,7 @@ BODIES = st.fixed_dictionaries(
         "seed": NUMBERS | VALUES,
         "presence_penalty": NUMBERS | VALUES,
         "frequency_penalty": NUMBERS | VALUES,
+        "response_format": FORMATS | VALUES,
         "tools": VALUES,
     },
 )

@@ -131,6 +131,27 @@ def test_what_is_passed_over_is_told(service: RunningService) -> None:
     assert many.headers["x-ignored-parameters"] == ", ".join(f"x{number:02}" for number in range(16))
 
 
+@rows("decisions.input.7")
+def test_a_form_of_the_reply_is_asked_of_a_model_that_knows_it(
+    service: RunningService, backend: ScriptedBackend
+) -> None:
+    """Of another it is not, which is told, also where the reply is one of before; what is none is 400."""
+    customer = service.customer("large")
+    schema = {"type": "json_schema", "json_schema": {"name": "place", "schema": {"type": "object"}}}
+    asking = {"messages": [HELLO], "response_format": schema, "tools": []}
+    knows = service.post(customer, {**asking, "model": "odd/a:b.c-1/x"})
+    assert (knows.status, knows.headers["x-ignored-parameters"]) == (200, "tools")
+    assert backend.received[-1].body["response_format"] == schema
+    for replayed in (None, "true"):
+        told = service.post(customer, {**asking, "model": "test/one"}, idempotency_key="of a form")
+        assert (told.status, told.headers.get("idempotent-replayed")) == (200, replayed)
+        assert told.headers["x-ignored-parameters"] == "response_format, tools"
+    assert "response_format" not in backend.received[-1].body
+    plain = service.post(customer, {"messages": [HELLO], "response_format": {"type": "text"}, "model": "test/one"})
+    assert "x-ignored-parameters" not in plain.headers
+    assert service.post(customer, {**asking, "response_format": {"type": "xml"}}).status == 400
+
+
 @rows("decisions.input.2")
 def test_other_members_of_a_message_are_ignored(service: RunningService, backend: ScriptedBackend) -> None:
     """They are neither an error nor passed on."""

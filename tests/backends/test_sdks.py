@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from tarazu.backends.http_backend import BodyWriter
 from tarazu.backends.kinds import KINDS
@@ -19,7 +20,7 @@ from tarazu.backends.port import BackendError, Fault, Reply
 from tarazu.backends.replies import read_reply
 from tarazu.backends.secrets import Secrets
 from tarazu.domain.catalogue import BackendSpec
-from tarazu.domain.prompt import WHITE_SPACE, ChatRequest, Message, Settings
+from tarazu.domain.prompt import WHITE_SPACE, ChatRequest, Message, ResponseFormat, Settings
 from tests.support.backend import Received, ScriptedBackend, answers
 from tests.support.dialects import ANSWERS, anthropic_answer, ask, asked
 from tests.support.lazily import lazily
@@ -57,6 +58,15 @@ REQUESTS = st.builds(
         seed=st.none() | st.integers(-(2**31), 2**31 - 1),
         presence_penalty=st.none() | st.floats(-2, 2),
         frequency_penalty=st.none() | st.floats(-2, 2),
+        response_format=st.none()
+        | st.just(ResponseFormat())
+        | st.builds(
+            ResponseFormat,
+            name=st.from_regex(r"[a-zA-Z0-9_-]{1,64}", fullmatch=True),
+            schema=st.none() | st.just(Raw(b'{"type": "object"}')),
+            strict=st.none() | st.booleans(),
+            description=st.none() | SAID,
+        ),
     ),
 )
 
@@ -172,6 +182,49 @@ def test_the_gemini_sdk_asks_as_we_do(backend: ScriptedBackend) -> None:
     (theirs,) = backend.received
     theirs.body["systemInstruction"].pop("role")
     assert (ours.path, identity(ours), ours.body) == (theirs.path, identity(theirs), theirs.body)
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": False}
+IN_JSON = asked(
+    ("user", "Where?"),
+    max_tokens=9,
+    response_format=ResponseFormat(name="place", schema=Raw(json.dumps(SCHEMA).encode()), strict=True),
+)
+
+
+def test_each_sdk_asks_for_json_as_we_do(backend: ScriptedBackend) -> None:
+    """By the member that its maker has for a schema."""
+    ours = {
+        kind: sent(backend, kind, IN_JSON, path).body
+        for kind, path in (("openai", "/v1"), ("anthropic", ""), ("gemini", "/v1beta"))
+    }
+    with openai.OpenAI(base_url=backend.url, api_key=KEY, max_retries=0) as client:
+        client.chat.completions.create(
+            model="m",
+            messages=[{"role": "user", "content": "Where?"}],
+            max_tokens=9,
+            stream=False,
+            response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA, "strict": True}},
+        )
+    with anthropic.Anthropic(base_url=backend.root, api_key=KEY, max_retries=0) as client:
+        client.messages.create(
+            model="m",
+            messages=[{"role": "user", "content": [{"type": "text", "text": "Where?"}]}],
+            max_tokens=9,
+            stream=False,
+            output_config={"format": {"type": "json_schema", "schema": SCHEMA}},
+        )
+    with genai.Client(
+        api_key=KEY, http_options=genai.types.HttpOptions(base_url=backend.root, api_version="v1beta")
+    ) as client:
+        client.models.generate_content(
+            model="m",
+            contents=[genai.types.Content(role="user", parts=[genai.types.Part(text="Where?")])],
+            config=genai.types.GenerateContentConfig(
+                max_output_tokens=9, response_mime_type="application/json", response_json_schema=SCHEMA
+            ),
+        )
+    assert [received.body for received in backend.received] == [ours["openai"], ours["anthropic"], ours["gemini"]]
 
 
 def body(kind: str, request: ChatRequest) -> dict[str, Any]:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarazu.domain.errors import Error, Refusal
-from tarazu.domain.prompt import TOKENS_MAX, ChatRequest, Settings, read_chat_request
+from tarazu.domain.prompt import (
+    RESPONSE_FORMAT_BYTES_MAX,
+    TOKENS_MAX,
+    ChatRequest,
+    ResponseFormat,
+    Settings,
+    read_chat_request,
+)
 
 
 def read(**settings: Any) -> ChatRequest | Refusal:
@@ -185,3 +192,51 @@ def test_whatever_is_accepted_is_within_bounds_and_can_be_sent_on(sent: dict[str
         assert settings.stop is None or 1 <= len(settings.stop) <= 4
         assert settings.seed is None or abs(settings.seed) < 2**63
         assert json.loads(msgspec.json.encode(settings)) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (None, None),
+        ({"type": "text"}, None),
+        ({"type": "json_object"}, ResponseFormat()),
+        (
+            {"type": "json_schema", "json_schema": {"name": "place", "schema": {"type": "object"}, "strict": True}},
+            ResponseFormat(name="place", schema=msgspec.Raw(b'{"type": "object"}'), strict=True),
+        ),
+        (
+            {"type": "json_schema", "json_schema": {"name": "a-b_1", "description": "x"}, "other": 1},
+            ResponseFormat(name="a-b_1", description="x"),
+        ),
+    ],
+)
+def test_a_form_of_the_reply_is_taken(written: object, read: ResponseFormat | None) -> None:
+    """Text is what every reply is."""
+    taken = settings_of(response_format=written).response_format
+    assert msgspec.json.encode(taken) == msgspec.json.encode(read)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "json_object",
+        [],
+        {},
+        {"type": "xml"},
+        {"type": None},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": {}},
+        {"type": "json_schema", "json_schema": {"name": ""}},
+        {"type": "json_schema", "json_schema": {"name": "a b"}},
+        {"type": "json_schema", "json_schema": {"name": "a" * 65}},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": []}},
+        {"type": "json_schema", "json_schema": {"name": "a", "strict": 1}},
+        {"type": "json_object", "x": "y" * RESPONSE_FORMAT_BYTES_MAX},
+    ],
+)
+def test_a_form_that_is_none_is_refused(written: object) -> None:
+    """It is said what one is."""
+    refusal = read(response_format=written)
+    assert isinstance(refusal, Refusal)
+    assert refusal.error is Error.INVALID_REQUEST
+    assert "response_format must" in str(refusal.message)

@@ -111,6 +111,7 @@ url = "BACKEND"
 model = "hasty"
 
 [models."odd/a:b.c-1/x"]
+capabilities = ["json_output"]
 credits = 1
 timeout_s = 5
 [[models."odd/a:b.c-1/x".backends]]

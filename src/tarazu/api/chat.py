@@ -76,7 +76,10 @@ class ChatEndpoint:
             work = self._completions.complete(key, request, idempotency)
             answer = await unless_gone(receive, work, self._completions.pulse)
             if answer is not None:
-                await self._send(scope, send, answer, request.passed_over)
+                passed_over = request.passed_over
+                if answer.is_format_ignored:
+                    passed_over = passed_over.and_parameter("response_format")
+                await self._send(scope, send, answer, passed_over)
         finally:
             if self._asking.get(peer) is scope:  # and not that of another one from the same port
                 del self._asking[peer]

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tarazu.domain.prompt import Message, Settings
+from tarazu.domain.prompt import Message, ResponseFormat, Settings
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -28,6 +28,11 @@ def as_they_are(settings: Settings) -> Settings:
     return settings
 
 
+def without_words(_name: str, _form: ResponseFormat) -> dict[str, Any]:
+    """Ask nothing of a server that has no word for a reply in JSON."""
+    return {}
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """How one kind of server is asked, and how its answers are read.
 
@@ -37,6 +42,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     - `headers`: what every request carries beside it.
     - `names`: how the server calls each of our settings; one that is not in it is not sent.
     - `fit`: brings the settings into the bounds of this server.
+    - `form`: asks for a reply in JSON, by the name that the server has for that setting.
     - `body`: makes the body of model, messages and settings, these by the server's names.
     - `read`: takes the answer apart, a JSON value of any form. What is no answer of this kind raises
       msgspec.ValidationError or LookupError.
@@ -48,5 +54,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     names: dict[str, str]
     fit: Callable[[Settings], Settings] = as_they_are
+    form: Callable[[str, ResponseFormat], dict[str, Any]] = without_words
     body: Callable[[str, tuple[Message, ...], dict[str, Any]], dict[str, Any]]
     read: Callable[[Any], Draft]

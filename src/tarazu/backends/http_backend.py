@@ -84,7 +84,10 @@ class BodyWriter:
         """Write the body of one request."""
         settings = replace(request.settings, **self._unsent) if self._unsent else request.settings
         fitted = asdict(self._dialect.fit(settings))
+        form = fitted.pop("response_format")
         named = {self._names[name]: value for name, value in fitted.items() if value is not None}
+        if form is not None:
+            named |= self._dialect.form(self._names["response_format"], form)
         return msgspec.json.encode(self._dialect.body(self._model, request.messages, named))
 
 

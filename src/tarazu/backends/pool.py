@@ -13,7 +13,7 @@ from tarazu.backends.members import Member, Members, Place
 from tarazu.backends.port import Backend, BackendError, Fault, Remedy, Reply
 from tarazu.backends.turns import NobodyError, Turn, Turns
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND
-from tarazu.domain.prompt import ChatRequest, capped
+from tarazu.domain.prompt import ChatRequest, capped, without_format
 
 AGAIN_TRIES_MAX = 3
 """So often at most are backends asked for one request when some of them are asked again."""
@@ -81,6 +81,7 @@ class Pool:
         *,
         timeout_s: float,
         max_output_tokens: int | None = None,
+        takes_format: bool = False,
         jitter: Callable[[], float] = random.random,
         on_change: Callable[[], None] = unheard,
     ) -> None:
@@ -95,6 +96,7 @@ class Pool:
         self._turns = Turns(self.members)
         self._timeout_s = timeout_s
         self._max_output_tokens = max_output_tokens
+        self.takes_format = takes_format
         self._jitter = jitter
         self._tries_max = min(max(len(self.members), AGAIN_TRIES_MAX), TRIES_MAX)
 
@@ -131,6 +133,8 @@ class Pool:
         deadline_s = begin_s + self._timeout_s
         wait_until_s = begin_s + self._timeout_s * WAIT_SHARE_MAX
         request = capped(request, self._max_output_tokens)
+        if request.settings.response_format is not None and not self.takes_format:
+            request = without_format(request)
         failed: dict[Member, BackendError] = {}
         asked = asked or Tries()
         fault: Fault | None = None

@@ -121,11 +121,19 @@ class Sender(Struct, frozen=True):
     key_id: str
 
 
+PARAMETERS_TOLD_MAX = 16
+"""Names of members that are not acted on, in a header."""
+
+
 class PassedOver(Struct, frozen=True):
     """What of a request is not acted on: how many of its messages are not valid, and members that nobody reads."""
 
     messages: int = 0
     parameters: tuple[str, ...] = ()
+
+    def and_parameter(self, name: str) -> "PassedOver":
+        """Add a member that is not acted on; as many are told as are told of others."""
+        return PassedOver(self.messages, tuple(sorted({*self.parameters, name}))[:PARAMETERS_TOLD_MAX])
 
 
 NOTHING = PassedOver()

@@ -6,14 +6,14 @@ Rows 10 to 13 of the order of checks, and the section Input, of decisions.md.
 import re
 from collections.abc import Callable
 from itertools import islice
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from tarazu.domain.errors import NOTHING, Error, PassedOver, Refusal
+from tarazu.domain.errors import NOTHING, PARAMETERS_TOLD_MAX, Error, PassedOver, Refusal
 
 INPUT_CHARACTERS_MAX = 24_000
 MESSAGES_MAX = 512
@@ -24,6 +24,7 @@ STOP_CHARACTERS_MAX = 256
 SEED_MAX = 2**63 - 1
 TOKENS_MAX = 2**31 - 1
 """More than any model writes; a larger `max_tokens` means the same."""
+RESPONSE_FORMAT_BYTES_MAX = 65_536
 RANGES = {"temperature": (0, 2), "top_p": (0, 1), "presence_penalty": (-2, 2), "frequency_penalty": (-2, 2)}
 """The settings that are numbers, each with its least and its most."""
 CHARACTERS_PER_TOKEN = 4
@@ -50,6 +51,15 @@ class Message(Struct, frozen=True):
     content: str
 
 
+class ResponseFormat(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """JSON as the form of the reply: any object, or with a `name` what this JSON Schema describes."""
+
+    name: str = ""
+    schema: Raw | None = None
+    strict: bool | None = None
+    description: str | None = None
+
+
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The generation settings that were sent and are valid; None: not sent."""
 
@@ -60,11 +70,11 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
+    response_format: ResponseFormat | None = None
 
 
 _SETTINGS = frozenset({*Settings.__struct_fields__, "max_completion_tokens"})
 _MEMBERS = _SETTINGS | {"model", "messages", *PROMPT_MEMBERS, "stream"}
-UNREAD_TOLD_MAX = 16
 UNREAD_LOOKED_AT_MAX = 256
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 """What a header can carry: names with commas, spaces or letters beyond ASCII are not told."""
@@ -78,6 +88,22 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     settings: Settings
     passed_over: PassedOver = NOTHING
+
+
+class _WrittenFormat(Struct, frozen=True):
+    """A form of the reply, as it is written."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: Raw = _NULL
+
+
+class _WrittenSchema(Struct, frozen=True):
+    """A schema of the reply, as it is written."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    schema: Raw = _NULL
+    strict: bool | None = None
+    description: Annotated[str, Meta(max_length=1_024)] | None = None
 
 
 class _Written(Struct, frozen=True):
@@ -107,6 +133,9 @@ _parts_of = Decoder(list[_Part]).decode
 _text_type: Callable[[Raw], str] = Decoder(Literal["text"]).decode
 _flag = Decoder(bool | None).decode
 _number_of = Decoder(int | float | None).decode
+_format_of = Decoder(_WrittenFormat).decode
+_schema_of = Decoder(_WrittenSchema).decode
+_object_of = Decoder(dict[str, Any]).decode
 _stop_of = Decoder(str | list[str] | None).decode
 
 
@@ -131,6 +160,11 @@ def read_chat_request(body: bytes) -> ChatRequest | Refusal:
     if sum(len(message.content) for message in messages) > INPUT_CHARACTERS_MAX:
         return Refusal(error=Error.INPUT_TOO_LARGE, passed_over=passed_over)
     return ChatRequest(model=_model(members), messages=messages, settings=settings, passed_over=passed_over)
+
+
+def without_format(request: ChatRequest) -> ChatRequest:
+    """Leave the form of the reply out, for a model that cannot be asked for one."""
+    return replace(request, settings=replace(request.settings, response_format=None))
 
 
 def capped(request: ChatRequest, max_output_tokens: int | None) -> ChatRequest:
@@ -207,7 +241,7 @@ def _unread(members: dict[str, Raw]) -> tuple[str, ...]:
     """Name members that nobody reads, as many as are told; null counts as omitted."""
     names = (name for name, value in members.items() if name not in _MEMBERS and value != _NULL)
     told = (name for name in islice(names, UNREAD_LOOKED_AT_MAX) if _NAME.fullmatch(name))
-    return tuple(sorted(islice(told, UNREAD_TOLD_MAX)))
+    return tuple(sorted(islice(told, PARAMETERS_TOLD_MAX)))
 
 
 def _prompt(members: dict[str, Raw]) -> tuple[Message, ...]:
@@ -244,6 +278,7 @@ def _settings(members: dict[str, Raw]) -> Settings:
         seed=_seed(members),
         presence_penalty=_number(members, "presence_penalty"),
         frequency_penalty=_number(members, "frequency_penalty"),
+        response_format=_response_format(members),
     )
 
 
@@ -274,6 +309,34 @@ def _seed(members: dict[str, Raw]) -> int | None:
     if _is_integer(value) and -SEED_MAX <= value <= SEED_MAX:
         return int(value)
     raise _InvalidBodyError(fault)
+
+
+def _response_format(members: dict[str, Raw]) -> ResponseFormat | None:
+    """Take the form of the reply; text is what every reply is, and needs no asking."""
+    member = members.get("response_format")
+    if member is None or member == _NULL:
+        return None
+    fault = (
+        "response_format must have the type text, json_object or json_schema; the last with json_schema, an object of "
+        "a name (letters, digits, _ and -, 64 at most) and a schema."
+    )
+    if len(member) > RESPONSE_FORMAT_BYTES_MAX:
+        raise _InvalidBodyError(f"response_format must be at most {RESPONSE_FORMAT_BYTES_MAX:,} bytes.")
+    try:
+        written = _format_of(member)
+        if written.type != "json_schema":
+            return ResponseFormat() if written.type == "json_object" else None
+        schema = _schema_of(written.json_schema)
+        if schema.schema != _NULL:
+            _object_of(schema.schema)
+    except (msgspec.MsgspecError, RecursionError):
+        raise _InvalidBodyError(fault) from None
+    return ResponseFormat(
+        name=schema.name,
+        schema=None if schema.schema == _NULL else schema.schema,
+        strict=schema.strict,
+        description=schema.description,
+    )
 
 
 def _stop(members: dict[str, Raw]) -> tuple[str, ...] | None:

@@ -48,12 +48,14 @@ class Completion(Struct, frozen=True, kw_only=True):
 class Answer(Struct, frozen=True, kw_only=True):
     """What became of a request; `rate_limit` is None when it did not reach the windows.
 
-    `is_replay` says that the completion is that of an earlier request, and was paid for then.
+    `is_replay` says that the completion is that of an earlier request, and was paid for then. `is_format_ignored`: its
+    model could not be asked for the form that was asked for.
     """
 
     outcome: Completion | Refusal
     rate_limit: RateLimit | None = None
     is_replay: bool = False
+    is_format_ignored: bool = False
 
 
 class Completions:
@@ -119,10 +121,23 @@ class Completions:
         outcome = decision.outcome
         if isinstance(outcome, Refusal):
             return Answer(outcome=outcome, rate_limit=decision.rate_limit)
-        if isinstance(outcome, Replay):
-            return Answer(outcome=_stored(outcome.reply), rate_limit=decision.rate_limit, is_replay=True)
         assert isinstance(request, ChatRequest)
-        return Answer(outcome=await self._serve_one_of_few(outcome, request), rate_limit=decision.rate_limit)
+        if isinstance(outcome, Replay):
+            stored = _stored(outcome.reply)
+            is_ignored = self._ignores_format(stored.model_id, request)
+            return Answer(outcome=stored, rate_limit=decision.rate_limit, is_replay=True, is_format_ignored=is_ignored)
+        return Answer(
+            outcome=await self._serve_one_of_few(outcome, request),
+            rate_limit=decision.rate_limit,
+            is_format_ignored=self._ignores_format(outcome.model_id, request),
+        )
+
+    def _ignores_format(self, model_id: str, request: ChatRequest) -> bool:
+        """Tell whether a form is asked for that the model cannot be asked for, as one that is not on sale any more."""
+        if request.settings.response_format is None:
+            return False
+        pool = self._pools.get(model_id)
+        return pool is None or not pool.takes_format
 
     async def _serve_one_of_few(self, hold: Hold, request: ChatRequest) -> Completion | Refusal:
         """Serve it, unless its account has its share of this process already. Only now is it known whose it is."""

@@ -56,6 +56,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
     backends: list[tuple[str, BackendSpec]]
     timeout_s: float
     max_output_tokens: int | None
+    takes_format: bool
     secrets: list[Secrets]
     local_addresses: LocalAddresses
 
@@ -119,6 +120,7 @@ class Pools(Mapping[str, Pool]):
             backends=backends,
             timeout_s=model.timeout_s,
             max_output_tokens=model.max_output_tokens,
+            takes_format=model.capabilities.json_output,
             secrets=[read_secrets(spec, self._environ) for _, spec in backends],
             local_addresses={path: local_addresses[path] for path in local_paths_of(model)},
         )
@@ -138,6 +140,7 @@ class Pools(Mapping[str, Pool]):
             backends,
             timeout_s=parts.timeout_s,
             max_output_tokens=parts.max_output_tokens,
+            takes_format=parts.takes_format,
             on_change=self._on_change,
         )
 

@@ -11,6 +11,7 @@ from tarazu.domain.prompt import (
     INPUT_CHARACTERS_MAX,
     MESSAGES_MAX,
     PROMPT_MEMBERS,
+    RESPONSE_FORMAT_BYTES_MAX,
     ROLES,
     SEED_MAX,
     STOP_CHARACTERS_MAX,
@@ -153,4 +154,32 @@ def _settings() -> dict[str, Schema]:
         },
         "presence_penalty": {"description": "Above 0: rather new topics.", **penalty},
         "frequency_penalty": {"description": "Above 0: fewer repetitions.", **penalty},
+        "response_format": {
+            "description": (
+                f"JSON as the form of the reply, {RESPONSE_FORMAT_BYTES_MAX:,} bytes at most. A model whose "
+                "capabilities lack `json_output` replies in text all the same, and `X-Ignored-Parameters` says so."
+            ),
+            "type": ["object", "null"],
+            "properties": {
+                "type": {"enum": ["text", "json_object", "json_schema"]},
+                "json_schema": {"description": "With the type `json_schema`: what the reply is to be."},
+            },
+            "required": ["type"],
+            "if": {"type": "object", "properties": {"type": {"const": "json_schema"}}, "required": ["type"]},
+            "then": {
+                "required": ["json_schema"],
+                "properties": {
+                    "json_schema": {
+                        "type": "object",
+                        "properties": {
+                            "name": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"},
+                            "schema": {"description": "A JSON Schema.", "type": ["object", "null"]},
+                            "strict": {"type": ["boolean", "null"]},
+                            "description": {"type": ["string", "null"], "maxLength": 1024},
+                        },
+                        "required": ["name"],
+                    }
+                },
+            },
+        },
     }

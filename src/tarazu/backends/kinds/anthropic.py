@@ -9,13 +9,15 @@ from msgspec.structs import replace
 from tarazu.backends.conversation import Conversation
 from tarazu.backends.dialect import Dialect, Draft
 from tarazu.backends.replies import tokens
-from tarazu.domain.prompt import Message, Settings
+from tarazu.domain.prompt import Message, ResponseFormat, Settings
 
 VERSION = "2023-06-01"
 """Of the API; the one that all servers know. The next one, 2026-10-21, only takes away: `temperature` and `top_p`."""
 MAX_TOKENS_DEFAULT = 4_096
 """Where neither the request nor the model bounds the reply: the API wants a bound, and every model takes this one."""
 TEMPERATURE_MAX = 1.0
+JSON_ONLY = "Reply with one JSON object and nothing else."
+_TOLD = "told"
 CUTS = ("max_tokens", "model_context_window_exceeded")
 """The stop reasons of a reply that there was no room for."""
 
@@ -44,9 +46,17 @@ def _fit(settings: Settings) -> Settings:
     )
 
 
+def _form(name: str, form: ResponseFormat) -> dict[str, Any]:
+    """Ask by the schema; of JSON without one the API knows nothing, and the model is told."""
+    if form.schema is None:
+        return {_TOLD: True}
+    return {name: {"format": {"type": "json_schema", "schema": form.schema}}}
+
+
 def _body(model: str, messages: tuple[Message, ...], settings: dict[str, Any]) -> dict[str, Any]:
     conversation = Conversation.of(messages)
-    system = {"system": conversation.system} if conversation.system else {}
+    said = [conversation.system, JSON_ONLY if settings.pop(_TOLD, False) else ""]
+    system = {"system": "\n\n".join(filter(None, said))} if any(said) else {}
     turns = [
         {"role": turn.role, "content": [{"type": "text", "text": text} for text in turn.texts]}
         for turn in conversation.turns
@@ -80,7 +90,9 @@ ANTHROPIC = Dialect(
         "top_p": "top_p",
         "max_tokens": "max_tokens",
         "stop": "stop_sequences",
+        "response_format": "output_config",
     },
+    form=_form,
     fit=_fit,
     body=_body,
     read=_read,

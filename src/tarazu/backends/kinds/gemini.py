@@ -8,7 +8,7 @@ from msgspec import Struct
 from tarazu.backends.conversation import Conversation
 from tarazu.backends.dialect import Dialect, Draft
 from tarazu.backends.replies import tokens
-from tarazu.domain.prompt import Message
+from tarazu.domain.prompt import Message, ResponseFormat
 
 ROLES = {"user": "user", "assistant": "model"}
 REFUSALS = (
@@ -46,6 +46,10 @@ class _Response(Struct, frozen=True, rename="camel"):
     candidates: list[Any] = []
     prompt_feedback: _PromptFeedback | None = None
     usage_metadata: Any = None
+
+
+def _form(name: str, form: ResponseFormat) -> dict[str, Any]:
+    return {"responseMimeType": "application/json"} | ({} if form.schema is None else {name: form.schema})
 
 
 def _body(model: str, messages: tuple[Message, ...], settings: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - the path names the model
@@ -90,7 +94,9 @@ GEMINI = Dialect(
         "seed": "seed",
         "presence_penalty": "presencePenalty",
         "frequency_penalty": "frequencyPenalty",
+        "response_format": "responseJsonSchema",
     },
+    form=_form,
     body=_body,
     read=_read,
 )

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tarazu.backends.dialect import Dialect, Draft
 from tarazu.backends.replies import tokens
-from tarazu.domain.prompt import Message
+from tarazu.domain.prompt import Message, ResponseFormat
 
 
 class _Message(Struct, frozen=True):
@@ -25,6 +25,12 @@ class _Choice(Struct, frozen=True):
 class _Completion(Struct, frozen=True):
     choices: list[Any]
     usage: Any = None
+
+
+def _form(name: str, form: ResponseFormat) -> dict[str, Any]:
+    if not form.name:
+        return {name: {"type": "json_object"}}
+    return {name: {"type": "json_schema", "json_schema": form}}
 
 
 def _body(model: str, messages: tuple[Message, ...], settings: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +62,9 @@ OPENAI = Dialect(
         "seed": "seed",
         "presence_penalty": "presence_penalty",
         "frequency_penalty": "frequency_penalty",
+        "response_format": "response_format",
     },
+    form=_form,
     body=_body,
     read=_read,
 )
