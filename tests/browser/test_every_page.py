@@ -103,4 +103,4 @@ def test_pages_with_nothing_to_show_lead_on(browser: Browser, base_url: str, inh
             assert visitor.page.locator(".empty h2").count() == 1, page
             visitor.assert_readable()
         visitor.open("/panel/models")
-        assert visitor.page.locator(".notice.warn").count() == 1
+        assert visitor.page.locator("#money .notice").count() == 1

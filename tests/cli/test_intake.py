@@ -21,7 +21,7 @@ def test_a_person_reads_what_it_means(tarazu: Commands) -> None:
     """The switch is told in words, with the command that turns it back."""
     assert tarazu("intake", "status").out == "Intake is running: completions are taken.\n"
     meaning, advice = tarazu("intake", "stop").out.splitlines()
-    assert meaning == "Traffic is off: completions are refused, to be retried after 300 s."
+    assert meaning == "Intake is stopped: completions are refused, to be retried after 300 s."
     assert advice.endswith("intake resume")
 
 

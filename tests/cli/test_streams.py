@@ -187,7 +187,10 @@ def made(tarazu: Commands, name: str, arguments: tuple[str, ...]) -> dict[str, s
 
     def key() -> str:
         account = tarazu.account("--email", f"key-{name}@example.com", "--plan", "basic")
-        return str(tarazu.json("key", "create", account, "--name", "k")["id"])
+        key_id = str(tarazu.json("key", "create", account, "--name", "k")["id"])
+        if name == "key-resume":
+            tarazu.json("key", "pause", key_id)
+        return key_id
 
     operator = ("admin", "operator", "create", "--email", f"{name}@example.com", "--name", "A")
     makers: dict[str, Callable[[], str]] = {
