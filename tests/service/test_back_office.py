@@ -73,7 +73,7 @@ def test_an_act_that_cannot_be_done_says_why(office: BackOffice, name: str) -> N
     """The error is that of the act, such as a name that nobody can see, and nothing is changed."""
 
     async def run() -> None:
-        with pytest.raises(ProvisioningError, match="The name (must be|is missing)"):
+        with pytest.raises(ProvisioningError, match=r"The name (must be|is missing)"):
             await office.act(opens(name), by="grace", via=Via.OPERATOR)
         assert await office.look(names) == []
 
