@@ -78,7 +78,7 @@ def _assert_it_stays(visitor: Visitor, name: str, seen: str, service: RunningSer
         with page.expect_navigation():
             page.locator(f'.self button[lang="{language}"]').click()
         assert page.locator("html").get_attribute("lang") == language
-        assert page.locator(seen).count() > 0, name
+        page.wait_for_selector(seen)  # what the tab has kept comes a moment later
     assert page.inner_text(seen) == text, name
     visitor.open("/admin/settings" if "/admin/" in page.url else "/panel/settings")
     page.go_back()
