@@ -14,6 +14,7 @@ from tarazu.store.engine import transaction
 from tarazu.store.keys import SoughtKeys
 from tarazu.store.request_history import Ending
 from tarazu.store.schema import metadata
+from tarazu.store.shop import accounts_by_status
 from tests.support.books import Books, open_books
 from tests.support.reading import plans, rows_read, steps_counted
 from tests.support.stores import Store
@@ -58,7 +59,7 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
     "shop": lambda connection: shop_report(connection, ZONE, NOW_MS),
     "sales of ten days": lambda connection: sales(connection, CATALOGUE, DayRange("2026-06-21", "2026-06-30")),
-    "accounts that need care": lambda connection: care(connection, CATALOGUE, NOW_MS),
+    "accounts that need care": lambda connection: care(connection, CATALOGUE, NOW_MS, accounts_by_status(connection)),
 }
 
 

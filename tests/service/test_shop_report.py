@@ -12,7 +12,7 @@ from tarazu.domain.credits import Reason
 from tarazu.service.shop_report import Lately, ShopReport, care, sales, shop_report
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Sweep
-from tarazu.store.shop import AccountUsage, DayFigures, WithoutReply
+from tarazu.store.shop import AccountUsage, DayFigures, WithoutReply, accounts_by_status
 from tarazu.store.usage import Usage
 from tests.support.asking import ask
 from tests.support.books import Books, charge, empty_books, open_books, release
@@ -276,6 +276,6 @@ def test_accounts_that_need_care_are_counted(books: Books) -> None:
         make_account(id="acc_7", status=AccountStatus.UNVERIFIED),
     )
     with transaction(books.engine, read_only=True) as connection:
-        found = care(connection, books.catalogue, NOON_MS)
+        found = care(connection, books.catalogue, NOON_MS, accounts_by_status(connection))
     assert (found.exhausted, found.unverified) == (1, 1)
     books.execute("UPDATE accounts SET used = 0, balance = 0")

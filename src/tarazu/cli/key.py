@@ -15,9 +15,12 @@ from tarazu.cli.pasted import id_of_key
 from tarazu.cli.program import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from tarazu.domain.accounts import Key
     from tarazu.service.key_acts import IssuedKey
+    from tarazu.service.provisioning import Provisioning
 
 key_app = command_group("key", "Issue, list, change, pause, revoke and replace API keys.")
 
@@ -154,10 +157,7 @@ def set_(
         raise UsageError(
             "There is nothing to change.", "Give --name, --expires, --models, --limit-per-minute or --without."
         )
-    configuration = read_configuration(config)
-    with open_provisioning(configuration) as provisioning:
-        document = KeyDocument.of(provisioning.set_key(key, **changes), system_clock())
-        done(f"The key {document.id} is changed.")
+    document = _changed(lambda books: books.set_key(key, **changes), "is changed", config)
     _print_changed(document, "is changed", as_json=as_json)
 
 
@@ -169,10 +169,7 @@ def pause(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None) 
 
         tarazu key pause key_4fGhJkLmNpQr
     """
-    configuration = read_configuration(config)
-    with open_provisioning(configuration) as provisioning:
-        document = KeyDocument.of(provisioning.pause_key(key), system_clock())
-        done(f"The key {document.id} is paused.")
+    document = _changed(lambda books: books.pause_key(key), "is paused", config)
     _print_changed(document, "is paused", as_json=as_json)
 
 
@@ -184,10 +181,7 @@ def resume(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None)
 
         tarazu key resume key_4fGhJkLmNpQr
     """
-    configuration = read_configuration(config)
-    with open_provisioning(configuration) as provisioning:
-        document = KeyDocument.of(provisioning.resume_key(key), system_clock())
-        done(f"The key {document.id} works again.")
+    document = _changed(lambda books: books.resume_key(key), "works again", config)
     _print_changed(document, "works again", as_json=as_json)
 
 
@@ -199,14 +193,8 @@ def revoke(key: KeyId, /, *, as_json: AsJson = False, config: ConfigPath = None)
 
         tarazu key revoke key_4fGhJkLmNpQr
     """
-    configuration = read_configuration(config)
-    with open_provisioning(configuration) as provisioning:
-        document = KeyDocument.of(provisioning.revoke_key(key), system_clock())
-        done(f"The key {document.id} is revoked.")
-    if as_json:
-        print_json(document)
-    else:
-        say(f"{document.id} ({document.name}) is revoked since {document.revoked_at}.")
+    document = _changed(lambda books: books.revoke_key(key), "is revoked", config)
+    _print_changed(document, f"is revoked since {document.revoked_at}", as_json=as_json)
 
 
 @key_app.command
@@ -240,6 +228,14 @@ def replace(
 
 def _listed(written: str | None) -> list[str] | None:
     return None if written is None else [part.strip() for part in written.split(",") if part.strip()]
+
+
+def _changed(act: "Callable[[Provisioning], Key]", what: str, config: "Path | None") -> KeyDocument:
+    """Change a key, and say so at once, whether or not more can be printed."""
+    with open_provisioning(read_configuration(config)) as provisioning:
+        document = KeyDocument.of(act(provisioning), system_clock())
+        done(f"The key {document.id} {what}.")
+    return document
 
 
 def _print_changed(document: KeyDocument, what: str, *, as_json: bool) -> None:

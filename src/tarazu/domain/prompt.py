@@ -25,6 +25,8 @@ SEED_MAX = 2**63 - 1
 TOKENS_MAX = 2**31 - 1
 """More than any model writes; a larger `max_tokens` means the same."""
 RESPONSE_FORMAT_BYTES_MAX = 65_536
+FORMAT_NAME = "^[a-zA-Z0-9_-]{1,64}$"
+FORMAT_DESCRIPTION_MAX = 1_024
 RANGES = {"temperature": (0, 2), "top_p": (0, 1), "presence_penalty": (-2, 2), "frequency_penalty": (-2, 2)}
 """The settings that are numbers, each with its least and its most."""
 CHARACTERS_PER_TOKEN = 4
@@ -100,10 +102,10 @@ class _WrittenFormat(Struct, frozen=True):
 class _WrittenSchema(Struct, frozen=True):
     """A schema of the reply, as it is written."""
 
-    name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    name: Annotated[str, Meta(pattern=FORMAT_NAME)]
     schema: Raw = _NULL
     strict: bool | None = None
-    description: Annotated[str, Meta(max_length=1_024)] | None = None
+    description: Annotated[str, Meta(max_length=FORMAT_DESCRIPTION_MAX)] | None = None
 
 
 class _Written(Struct, frozen=True):

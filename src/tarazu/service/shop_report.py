@@ -1,5 +1,7 @@
 """What operators see of the whole shop at a glance."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import tzinfo
 
 from msgspec import Struct
@@ -107,15 +109,13 @@ def sales(connection: Connection, catalogue: Catalogue, days: DayRange) -> Sales
     """Add up what was sold in some days."""
     since_minute = minute_of(day_start_ms(days.first, catalogue.zone))
     sold = sold_by_day(connection, days, since_minute=since_minute)
-    models = {each.model_id: each.model_id for each in sold}
-    by_model = [
-        _line(
-            model_id, model_name(catalogue, model_id), [each for each in sold if each.model_id == model_id], catalogue
-        )
-        for model_id in models
-    ]
+    of_day, of_model = defaultdict[str, list[Sold]](list), defaultdict[str, list[Sold]](list)
+    for each in sold:
+        of_day[each.day].append(each)
+        of_model[each.model_id].append(each)
+    by_model = [_line(id_, model_name(catalogue, id_), lines, catalogue) for id_, lines in of_model.items()]
     return Sales(
-        days=tuple(_line(day, day, [each for each in sold if each.day == day], catalogue) for day in days.days),
+        days=tuple(_line(day, day, of_day.get(day, []), catalogue) for day in days.days),
         models=tuple(sorted(by_model, key=lambda line: (-line.usage.credits, -line.usage.requests, line.id))),
         total=_line("", "", sold, catalogue),
         of_plans=sum((each.usage for each in sold if each.has_plan), start=Usage()),
@@ -123,12 +123,12 @@ def sales(connection: Connection, catalogue: Catalogue, days: DayRange) -> Sales
     )
 
 
-def care(connection: Connection, catalogue: Catalogue, now_ms: int) -> Care:
-    """Count the accounts that may need an operator."""
+def care(connection: Connection, catalogue: Catalogue, now_ms: int, accounts: Mapping[AccountStatus, int]) -> Care:
+    """Count the accounts that may need an operator; `accounts` is how many there are of each status."""
     quotas = {name: plan.monthly_credits for name, plan in catalogue.plans.items()}
     return Care(
         exhausted=count_exhausted(connection, quotas, period_of(now_ms, catalogue.zone)),
-        unverified=accounts_by_status(connection)[AccountStatus.UNVERIFIED],
+        unverified=accounts[AccountStatus.UNVERIFIED],
     )
 
 

@@ -6,14 +6,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.errors import AdminError
-from tarazu.api.admin.members import AskedLimit, CreationReference, Limit, More, text, time
+from tarazu.api.admin.members import AskedLimit, CreationReference, Limit, More, given, text, time
 from tarazu.api.admin.route import ONCE, Route
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.domain.catalogue import Catalogue
 from tarazu.domain.credits import quota_limit, quota_remaining
-from tarazu.service.checks import HISTORY_LENGTH, NAME_LENGTH_MAX, UNCHANGED, checked_text
+from tarazu.service.checks import HISTORY_LENGTH, NAME_LENGTH_MAX, checked_text
 from tarazu.service.finding import AccountPage
 from tarazu.service.provisioning import Provisioning
 
@@ -125,12 +125,7 @@ async def get_account(desk: Desk, call: Call[NoQuery, None]) -> Reply:
 
 async def change_account(desk: Desk, call: Call[NoQuery, AccountChanges]) -> Reply:
     """Change email, plan and status, or some of them."""
-    email = UNCHANGED if isinstance(call.body.email, UnsetType) else call.body.email
-    plan = UNCHANGED if isinstance(call.body.plan, UnsetType) else call.body.plan
-    status = UNCHANGED if isinstance(call.body.status, UnsetType) else call.body.status
-    account = await desk.act(
-        call.caller, lambda acts: acts.set_account(call.account_id, email=email, plan=plan, status=status)
-    )
+    account = await desk.act(call.caller, lambda acts: acts.set_account(call.account_id, **given(call.body)))
     return Reply(AccountObject.of(account, desk.catalogue))
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from tarazu.api.admin.call import Call, Desk, NoQuery, Reply
 from tarazu.api.admin.errors import AdminError
-from tarazu.api.admin.members import AskedLimit, CreationReference, Limit, More, Time, number, text, time
+from tarazu.api.admin.members import AskedLimit, CreationReference, Limit, More, Time, given, number, text, time
 from tarazu.api.admin.route import ONCE, Route
 from tarazu.domain.accounts import Key
 from tarazu.domain.admin_tokens import Scope
@@ -17,22 +17,26 @@ from tarazu.service.checks import EXPIRY_S_MAX, HISTORY_LENGTH, LIMIT_PER_MINUTE
 from tarazu.service.finding import KeyPage
 from tarazu.service.provisioning import Provisioning
 
+_NAME = text("What the key is for, for people.", NAME_LENGTH_MAX)
+_MODELS = Meta(
+    description="Only these models, never more than the plan allows; null: all that it does.",
+    extra_json_schema={"minItems": 1},
+)
+_LIMIT = number("Its own limit of requests, beside that of the account; null: none.", 1, LIMIT_PER_MINUTE_MAX)
+
 
 class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A key to be issued."""
 
-    name: Annotated[str, text("What the key is for, for people.", NAME_LENGTH_MAX)]
+    name: Annotated[str, _NAME]
     expires_in_s: Annotated[int | None, number("It ends after so many seconds; null: never.", 1, EXPIRY_S_MAX)] = None
     models: Annotated[
         tuple[str, ...] | None,
-        Meta(
-            description="Only these models, never more than the plan allows; null: all that it does.",
-            extra_json_schema={"minItems": 1},
-        ),
+        _MODELS,
     ] = None
     limit_per_minute: Annotated[
         int | None,
-        number("Its own limit of requests, beside that of the account; null: none.", 1, LIMIT_PER_MINUTE_MAX),
+        _LIMIT,
     ] = None
     reference: CreationReference = None
 
@@ -40,20 +44,17 @@ class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 class KeyChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to change; what is left out stays as it is."""
 
-    name: Annotated[str | UnsetType, text("What the key is for, for people.", NAME_LENGTH_MAX)] = UNSET
+    name: Annotated[str | UnsetType, _NAME] = UNSET
     expires_in_s: Annotated[
         int | UnsetType | None, number("It ends so many seconds from now; null: never.", 1, EXPIRY_S_MAX)
     ] = UNSET
     models: Annotated[
         tuple[str, ...] | UnsetType | None,
-        Meta(
-            description="Only these models, never more than the plan allows; null: all that it does.",
-            extra_json_schema={"minItems": 1},
-        ),
+        _MODELS,
     ] = UNSET
     limit_per_minute: Annotated[
         int | UnsetType | None,
-        number("Its own limit of requests, beside that of the account; null: none.", 1, LIMIT_PER_MINUTE_MAX),
+        _LIMIT,
     ] = UNSET
 
 
@@ -168,8 +169,7 @@ async def revoke_key(desk: Desk, call: Call[NoQuery, None]) -> Reply:
 
 async def change_key(desk: Desk, call: Call[NoQuery, KeyChanges]) -> Reply:
     """Change what a key is called and may do."""
-    asked = {name: value for name, value in asdict(call.body).items() if not isinstance(value, UnsetType)}
-    key = await desk.act(call.caller, lambda acts: acts.set_key(call.key_id, **asked))
+    key = await desk.act(call.caller, lambda acts: acts.set_key(call.key_id, **given(call.body)))
     return Reply(KeyObject.of(key, desk.now_ms()))
 
 

@@ -4,14 +4,20 @@ A type that is wrong is refused when a body is read, a value that is wrong by wh
 bodies stand in the contract alone.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from tarazu.service.checks import HISTORY_LENGTH_MAX
 from tarazu.service.crediting import REFERENCE_LENGTH_MAX
 
 _TIME = {"format": "date-time"}
+
+
+def given(changes: Struct) -> dict[str, Any]:
+    """Take the members of a change that were sent, null ones too; what was left out stays as it is."""
+    return {name: value for name, value in asdict(changes).items() if not isinstance(value, UnsetType)}
 
 
 def text(description: str, length_max: int) -> Meta:

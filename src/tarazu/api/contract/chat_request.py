@@ -8,6 +8,8 @@ a key may use.
 from tarazu.api.contract.schemas import reference
 from tarazu.api.contract.structure import Schema
 from tarazu.domain.prompt import (
+    FORMAT_DESCRIPTION_MAX,
+    FORMAT_NAME,
     INPUT_CHARACTERS_MAX,
     MESSAGES_MAX,
     PROMPT_MEMBERS,
@@ -172,10 +174,10 @@ def _settings() -> dict[str, Schema]:
                     "json_schema": {
                         "type": "object",
                         "properties": {
-                            "name": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"},
+                            "name": {"type": "string", "pattern": FORMAT_NAME},
                             "schema": {"description": "A JSON Schema.", "type": ["object", "null"]},
                             "strict": {"type": ["boolean", "null"]},
-                            "description": {"type": ["string", "null"], "maxLength": 1024},
+                            "description": {"type": ["string", "null"], "maxLength": FORMAT_DESCRIPTION_MAX},
                         },
                         "required": ["name"],
                     }

@@ -17,7 +17,6 @@ MAX_TOKENS_DEFAULT = 4_096
 """Where neither the request nor the model bounds the reply: the API wants a bound, and every model takes this one."""
 TEMPERATURE_MAX = 1.0
 JSON_ONLY = "Reply with one JSON object and nothing else."
-_TOLD = "told"
 CUTS = ("max_tokens", "model_context_window_exceeded")
 """The stop reasons of a reply that there was no room for."""
 
@@ -49,14 +48,14 @@ def _fit(settings: Settings) -> Settings:
 def _form(name: str, form: ResponseFormat) -> dict[str, Any]:
     """Ask by the schema; of JSON without one the API knows nothing, and the model is told."""
     if form.schema is None:
-        return {_TOLD: True}
+        return {"system": JSON_ONLY}
     return {name: {"format": {"type": "json_schema", "schema": form.schema}}}
 
 
 def _body(model: str, messages: tuple[Message, ...], settings: dict[str, Any]) -> dict[str, Any]:
     conversation = Conversation.of(messages)
-    said = [conversation.system, JSON_ONLY if settings.pop(_TOLD, False) else ""]
-    system = {"system": "\n\n".join(filter(None, said))} if any(said) else {}
+    said = [text for text in (conversation.system, settings.get("system")) if text]
+    system = {"system": "\n\n".join(said)} if said else {}
     turns = [
         {"role": turn.role, "content": [{"type": "text", "text": text} for text in turn.texts]}
         for turn in conversation.turns

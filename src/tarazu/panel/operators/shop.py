@@ -49,9 +49,10 @@ class ShopPages:
         shown, refusal = days_of(visit, today)
 
         def look(connection: Connection) -> Glance:
+            shop = shop_report(connection, catalogue.zone, now_ms)
             return Glance(
-                shop=shop_report(connection, catalogue.zone, now_ms),
-                care=care(connection, catalogue, now_ms),
+                shop=shop,
+                care=care(connection, catalogue, now_ms, shop.accounts),
                 sales=sales(connection, catalogue, shown.days),
                 intake=read_intake(connection),
                 backends=tuple(backend_reports(connection, catalogue.models.values(), now_ms)),
