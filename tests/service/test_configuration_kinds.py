@@ -146,7 +146,7 @@ PROBLEMS = [
     ('omit = ["sede"]', 'omit[0]: there is no setting "sede", did you mean "seed"?'),
     (
         'omit = ["seed", "xyz"]',
-        'omit[1]: there is no setting "xyz", there are temperature, top_p, max_tokens, stop, seed, presence_penalty ',
+        'omit[1]: there is no setting "xyz", there are temperature, top_p, max_tokens, stop, seed, presence_penalty, ',
     ),
     (
         'rename = { max_token = "x" }',
