@@ -14,6 +14,7 @@ from sqlalchemy import text
 from starlette.routing import Mount, Route
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.panel.formats import LEFT_TO_RIGHT
 from tarazu.store.engine import transaction
 from tarazu.store.trail import Act
 from tests.support.at_once import wait_until
@@ -22,7 +23,7 @@ from tests.support.books import postgresql_only
 from tests.support.patience import PATIENCE_S
 from tests.support.routes import routed
 from tests.support.service import BACKEND_KEY, CHAT, Answer, Customer, RunningService
-from tests.support.visitor import PASSWORD, Operator, Visitor, holder, operator
+from tests.support.visitor import PASSWORD, Operator, Page, Visitor, holder, operator
 
 KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
 LINK = re.compile(r"http://\S+/panel/invitation/[0-9A-Za-z]{43}")
@@ -129,6 +130,11 @@ def call(service: RunningService, secret: str, model: str = "test/one") -> Answe
     """Send a request with a key."""
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     return service.request("POST", CHAT, f'{{"prompt": "Hello", "model": "{model}"}}', headers)
+
+
+def clean(page: Page) -> str:
+    """Read a page without the marks that keep a sign before its digits."""
+    return page.text.replace(LEFT_TO_RIGHT, "")
 
 
 async def own_routes() -> list[Route]:
@@ -315,9 +321,9 @@ def test_credits_are_added_once_for_a_reference(shop: Shop) -> None:
     sent = {"credits": "۱٬۵۰۰", "reference": f"invoice of {shop.customer.account_id}", "why": "card"}
     added = shop.visitor.send(f"{shop.account}/credits/add", **sent)
     assert shop.said() == shop.did("credit.add")
-    assert "The credits are added." in shop.visitor.follow(added).text
+    assert "Credits added: 1,500. The balance is now 1,500." in shop.visitor.follow(added).text
     again = shop.visitor.follow(shop.visitor.send(f"{shop.account}/credits/add", **sent))
-    assert "nothing was added again" in again.text
+    assert "A top-up of 1,500 with this reference was there already; nothing was added again." in again.text
     assert "+1,500" in again.text
     assert shop.service.account(shop.customer).balance == 1500
     taken = shop.visitor.send(f"{shop.account}/credits/add", **{**sent, "credits": "7"})
@@ -342,9 +348,13 @@ def test_a_balance_is_corrected_but_not_below_zero(shop: Shop) -> None:
     path = f"{shop.account}/credits/correct"
     corrected = shop.visitor.send(path, credits="+40", why="goodwill")
     assert shop.said() == shop.did("credit.adjust")
-    assert "The balance is corrected." in shop.visitor.follow(corrected).text
-    for _ in range(2):
-        shop.visitor.send(path, credits="-15", why="too much", reference=f"once {shop.customer.account_id}")
+    assert "Balance corrected by +40. It is now 40." in clean(shop.visitor.follow(corrected))
+    for said in (
+        "Balance corrected by −15. It is now 25.",
+        "A correction of −15 with this reference was there already",
+    ):
+        sent = {"credits": "-15", "why": "too much", "reference": f"once {shop.customer.account_id}"}
+        assert said in clean(shop.visitor.follow(shop.visitor.send(path, **sent)))
     assert shop.service.account(shop.customer).balance == 25
     refused = shop.visitor.send(path, credits="-26", why="too much again")
     assert refused.status == 409

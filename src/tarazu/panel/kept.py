@@ -33,6 +33,8 @@ class Kind(StrEnum):
     NOTHING = ""
     DONE = "done"
     """To say what has been done."""
+    TOLD = "told"
+    """To say what has been done, with its figures, which no other session is told."""
     UNSENT = "unsent"
     """A form that nobody could take: it is offered again, as it was written."""
     REFUSED = "refused"

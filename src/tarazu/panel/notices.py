@@ -38,10 +38,6 @@ NOTICES = {
     "account-stopped": later("The account is not active any more. Requests with its keys are refused."),
     "email-changed": later("The email is changed. Make an invitation, with which its holder chooses a password."),
     "holder-signed-out": later("The account holder is signed out everywhere."),
-    "credits-added": later("The credits are added."),
-    "credits-added-before": later("A top-up with this reference was there already; nothing was added again."),
-    "corrected": later("The balance is corrected."),
-    "corrected-before": later("A correction with this reference was there already; nothing was changed again."),
     "intake-stopped": later("Traffic is off. Every request is refused until you turn it on again."),
     "intake-resumed": later("Traffic is on. Requests are accepted again."),
     "session-over": later(
@@ -49,3 +45,16 @@ NOTICES = {
     ),
     "signed-out": later("You are signed out."),
 }
+
+WITH_FIGURES = {
+    "credits-added": later("Credits added: {credits}. The balance is now {balance}."),
+    "credits-added-before": later(
+        "A top-up of {credits} with this reference was there already; nothing was added again. The balance is {balance}."
+    ),
+    "corrected": later("Balance corrected by {credits:+}. It is now {balance}."),
+    "corrected-before": later(
+        "A correction of {credits:+} with this reference was there already; nothing was changed again. "
+        "The balance is {balance}."
+    ),
+}
+"""Those that tell figures too: to the session in which the form was sent, and no other."""

@@ -11,9 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tarazu.panel.charts import bar_chart, meter
 from tarazu.panel.kept import Kind
 from tarazu.panel.language import Language
-from tarazu.panel.messages import translations
+from tarazu.panel.messages import filled_in, translations
 from tarazu.panel.navigation import PLACES
-from tarazu.panel.notices import NOTICE, NOTICES, WARNINGS
+from tarazu.panel.notices import NOTICE, NOTICES, WARNINGS, WITH_FIGURES
 from tarazu.panel.static_files import static_file
 
 if TYPE_CHECKING:
@@ -33,11 +33,20 @@ def render(template: str, visit: Visit, values: Mapping[str, object]) -> str:
             f=visit.formats,
             url=visit.site.url,
             places=PLACES[visit.site],
-            notice=NOTICES.get(done),
+            notice=_notice(visit),
             is_warning=done in WARNINGS,
             refusal=values.get("refusal", visit.refusal),
         )
     )
+
+
+def _notice(visit: Visit) -> str | None:
+    """Say what a form has done, with its figures where it is kept for this session alone."""
+    done, kind = visit.form.text(NOTICE), visit.kept.kind
+    if kind is Kind.TOLD and done in WITH_FIGURES:
+        figures = {name: int(value) for name, value in visit.form.fields if name != NOTICE}
+        return filled_in(WITH_FIGURES[done], figures, visit.formats)
+    return filled_in(NOTICES[done], {}, visit.formats) if kind is Kind.DONE and done in NOTICES else None
 
 
 @lru_cache

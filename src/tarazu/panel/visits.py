@@ -155,9 +155,10 @@ class Visit(Struct, frozen=True, kw_only=True):
         address = self.site.url(path) + ("?" + urlencode(query, safe="/") if query else "")
         return RedirectResponse(address, status_code=303)
 
-    def done(self, path: str, notice: str) -> Response:
-        """Lead to another page, which says what has been done."""
-        return self._lead(path, Kept(kind=Kind.DONE, fields=((NOTICE, notice),)))
+    def done(self, path: str, notice: str, /, **figures: int) -> Response:
+        """Lead to another page, which says what has been done, with its figures."""
+        fields = ((NOTICE, notice), *((name, str(figure)) for name, figure in figures.items()))
+        return self._lead(path, Kept(kind=Kind.TOLD if figures else Kind.DONE, fields=fields))
 
     def show_once(self, path: str, /, **values: str) -> Response:
         """Lead to a page that shows something until it is left."""
