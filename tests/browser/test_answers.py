@@ -32,12 +32,19 @@ ACCOUNT = "/admin/accounts/{account_id}"
 FORMS = {
     "a new key": Form("/panel/keys/new", "/panel/keys/new", {"name": "laptop"}, KEY),
     "a replaced key": Form("/panel/keys/{key_id}", "/panel/keys/{key_id}/replace", {"grace": "86400"}, KEY),
-    "a refused key": Form("/panel/keys/new", "/panel/keys/new", {"name": "laptop", "days": "many"}, '[role="alert"]'),
+    "a refused key": Form("/panel/keys/new", "/panel/keys/new", {"name": "laptop", "limit": "many"}, '[role="alert"]'),
+    "a paused key": Form("/panel/keys/{key_id}", "/panel/keys/{key_id}/pause", {}, '[role="status"]'),
+    "an edited key": Form(
+        "/panel/keys/{key_id}/edit", "/panel/keys/{key_id}/edit", {"name": "desk"}, '[role="status"]'
+    ),
     "a new name": Form("/panel/settings", "/panel/settings/name", {"name": "Sara K."}, '[role="status"]'),
     "a reply": Form("/panel/playground", "/panel/playground", {"prompt": "How many?"}, ".turn.assistant .said"),
     "an invitation": Form(ACCOUNT, f"{ACCOUNT}/invite", {}, LINK),
     "a customer's key": Form(f"{ACCOUNT}/keys/new", f"{ACCOUNT}/keys/new", {"name": "job"}, KEY),
     "a top-up": Form(f"{ACCOUNT}/credits", f"{ACCOUNT}/credits/add", {"credits": "5", "reference": "{n}"}, "tbody tr"),
+    "a correction": Form(
+        f"{ACCOUNT}/credits", f"{ACCOUNT}/credits/correct", {"credits": "-1", "why": "{n}"}, '[role="status"]'
+    ),
     "a new account": Form("/admin/accounts/new", "/admin/accounts/new", {"name": "Nima"}, "h1"),
     "an audit": Form("/admin/audit", "/admin/audit", {}, "table"),
 }

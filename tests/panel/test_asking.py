@@ -132,7 +132,7 @@ def test_what_ends_something_asks_first(service: RunningService, site: str) -> N
     assert {route for route in ASKS if route.startswith(site)} - tried <= {"/admin/settings/sessions/end-others"}
 
 
-@pytest.mark.parametrize("notice", {**NOTICES, **WITH_FIGURES})
+@pytest.mark.parametrize("notice", [*NOTICES, *WITH_FIGURES])
 def test_what_has_ended_is_told_in_amber(notice: str) -> None:
     """Every notice of an ending is a warning, and no other is."""
     ends = notice.endswith(("-paused", "-revoked", "-stopped", "-ended", "-removed", "-over")) or notice in {

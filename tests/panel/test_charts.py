@@ -52,6 +52,22 @@ def test_a_drawing_from_the_right_is_the_mirror_of_one_from_the_left(values: lis
         assert sum(middle) == pytest.approx(100, abs=0.1)
 
 
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=6).filter(any))
+def test_parts_stand_on_each_other(parts: list[int]) -> None:
+    """Together they are as high as the whole, each with its own colour; what is nothing is not drawn."""
+    bar = Bar(sum(parts), "day", "day: all", parts=tuple(parts), details=" (its parts)")
+    (place,) = places(ET.fromstring(bar_chart([bar], name="n", write=str)))  # noqa: S314 - ours
+    top = nice_top(sum(parts))
+    drawn_parts = place.findall("svg/rect")
+    ends = [BASE - share(each, "y") * BASE / 100 for each in drawn_parts]
+    filled = [(nth, part) for nth, part in enumerate(parts, 1) if part]
+    sums = [sum(part for nth, part in filled if nth <= last) for last, _ in filled]
+    assert ends == [pytest.approx((BASE - TOP) * each / top, abs=0.02) for each in reversed(sums)]
+    assert [each.attrib["class"] for each in drawn_parts] == [f"bar part-{nth}" for nth, _ in reversed(filled)]
+    assert place.attrib["aria-label"] == "day: all (its parts)"
+    assert place.findtext("text") == "day: all"
+
+
 @given(st.integers(0, 10**15))
 def test_the_axis_ends_at_a_round_number_close_above(highest: int) -> None:
     """It has at most two digits before its noughts, and the highest value fills three quarters of it at least."""

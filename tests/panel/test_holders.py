@@ -2,10 +2,12 @@
 
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.calendar import day_start_ms
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import CHAT, Customer, RunningService
@@ -62,6 +64,31 @@ def test_a_key_is_shown_once_works_and_is_in_the_trail(service: RunningService, 
     assert (act.act, act.made_by, act.via, act.subject) == ("key.create", someone.email, "holder", key.id)
 
 
+def test_a_key_ends_when_its_form_says(service: RunningService, someone: Holder) -> None:
+    """After some days, at the end of a day in either calendar, or never; a change of something else keeps the end."""
+    zone = service.configuration.catalogue.zone
+
+    def end(secret: str) -> int | None:
+        return service.provisioning.key(key_id(secret)).expires_at_ms
+
+    gregorian, jalali = (new_key(someone, days="day", until=written) for written in ("2030-03-20", "۱۴۰۸/۱۲/۳۰"))
+    assert [end(each) for each in (gregorian, jalali)] == [
+        pytest.approx(day_start_ms("2030-03-21", zone), abs=5_000)
+    ] * 2
+    ignored = new_key(someone, until="2030-03-20")
+    assert end(ignored) is None
+    edit = f"/panel/keys/{key_id(gregorian)}/edit"
+    assert "as it is now: 20 March 2030, 23:59" in someone.visitor.get(edit).text
+    before = end(gregorian)
+    someone.visitor.send(edit, name="renamed")
+    assert end(gregorian) == before
+    someone.visitor.send(edit, name="renamed", days="never")
+    assert end(gregorian) is None
+    offered = someone.visitor.get("/panel/keys/new").html
+    assert offered is not None
+    assert {"7", "30", "90", "365", "day"} <= set(offered.values("value", "option"))
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -70,6 +97,8 @@ def test_a_key_is_shown_once_works_and_is_in_the_trail(service: RunningService, 
         ({"days": "0"}, "The number of days must be from 1 to 3,650"),
         ({"days": "9" * 30}, "The number of days must be from 1 to 3,650"),
         ({"days": "soon"}, "The number of days must be a whole number"),
+        ({"days": "day", "until": "soon"}, "Write dates as year, month and day"),
+        ({"days": "day", "until": "1399/01/01"}, "The last day of a key must not be before today"),
         ({"limit": "-1"}, "The limit per minute must be from 1"),
         ({"models": "no/such"}, "Choose models from the list"),
     ],
@@ -178,6 +207,41 @@ def test_the_overview_shows_what_is_left(service: RunningService) -> None:
     assert lines[0] == "day,model,key_id,key,requests,credits,prompt_tokens,completion_tokens"
     assert re.match(r"\d{4}-\d\d-\d\d,test/one,key_\w+,'=shop,3,3,", lines[1])
     assert lines[2:] == [""]
+
+
+@pytest.mark.parametrize("site", ["holder", "operator"])
+def test_what_was_used_is_told_by_model_and_key(service: RunningService, site: str) -> None:
+    """Of the account, a key, a model: in a chart with a colour for each model, and with ways to the requests."""
+    person = holder(service)
+    first, second = new_key(person), new_key(person, name="shop")
+    laptop, shop = key_id(first), key_id(second)
+    for secret, model, times in ((first, "test/one", 2), (first, "test/two", 1), (second, "test/two", 1)):
+        assert [call(service, secret, model) for _ in range(times)] == [200] * times
+    visitor, root, history = person.visitor, "/panel", "/panel/history"
+    if site == "operator":
+        visitor, root = operator(service).visitor, f"/admin/accounts/{person.account_id}"
+        history = f"{root}/requests"
+
+    def used(path: str) -> tuple[str, int, list[str]]:
+        page = visitor.get(path)
+        assert page.html is not None
+        (said,) = re.findall(r"\d+ requests and \d+ credits in 30 days", page.text)
+        colours = len([value for value in page.html.values("class", "span") if value.startswith("swatch")])
+        ways = [link for link in page.html.values("href", "a") if link.startswith(history) and "from=" in link]
+        return said, colours, [unquote(re.sub(r"&(?:from|until)=[\d-]+", "", way).partition("?")[2]) for way in ways]
+
+    every = ["model=test/two", "model=test/one", f"key={laptop}", f"key={shop}"]
+    assert used(f"{root}/" if site == "holder" else root) == ("4 requests and 6 credits in 30 days", 2, every)
+    of_laptop = [f"key={laptop}&model=test/one", f"key={laptop}&model=test/two"]
+    said, colours, ways = used(f"{root}/keys/{laptop}")
+    assert (said, colours, sorted(ways)) == ("3 requests and 4 credits in 30 days", 2, of_laptop)
+    assert used(f"{root}/keys/{shop}") == ("1 requests and 2 credits in 30 days", 0, [f"key={shop}&model=test/two"])
+    if site == "holder":
+        of_two = [f"model=test/two&key={each}" for each in (laptop, shop)]
+        said, colours, ways = used("/panel/models/test/two")
+        assert (said, colours, sorted(ways)) == ("2 requests and 4 credits in 30 days", 0, sorted(of_two))
+        assert "You have not used this model" in visitor.get("/panel/models/test/free").text
+        assert "Requests per minute 100,000, all models together" in visitor.get("/panel/models/test/free").text
 
 
 def test_an_account_that_may_not_use_the_service_can_still_look(service: RunningService) -> None:

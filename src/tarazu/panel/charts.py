@@ -26,12 +26,21 @@ EDGE_SHARE = 0.25
 """In so much of the width at either side what is written above a bar begins or ends there, so as to stay inside."""
 
 
+PARTS_MAX = 6
+"""Colours for the parts of a bar; the last one is for all that have none of their own."""
+
+
 class Bar(Struct, frozen=True):
-    """One value of a chart. `label` may stand under it; `title` says the whole of it."""
+    """One value of a chart. `label` may stand under it; `title` says the whole of it.
+
+    `parts` are what the value is made of, at most PARTS_MAX, the lowest first; `details` says them.
+    """
 
     value: int
     label: str
     title: str
+    parts: tuple[int, ...] = ()
+    details: str = ""
 
 
 def bar_chart(bars: Sequence[Bar], *, name: str, write: Callable[[int], str], is_rtl: bool = False) -> Markup:
@@ -95,15 +104,7 @@ def _bar(bar: Bar, place: int, number: int, top: int, *, is_rtl: bool) -> Markup
     room = 100.0 / number
     width = room * BAR_SHARE
     x = _start(place, number, is_rtl=is_rtl) + (room - width) / 2
-    y = _height(bar.value, top)
-    # The inner drawing ends at the base and cuts off the lower end of its bar, so that only the upper one is rounded.
-    bar_markup = (
-        Markup('<rect class="bar" y="{}%" width="100%" height="110%" rx="{}"/>').format(
-            _short(100.0 * y / BASE), ROUNDING
-        )
-        if bar.value
-        else Markup("")
-    )
+    bar_markup = _pieces(bar, top) if bar.value else Markup("")
     start = _start(place, number, is_rtl=is_rtl)
     at, anchor = _title_place(start, room)
     # One bar, the last, is in the order of the keyboard; from it the arrow keys lead to the others.
@@ -113,7 +114,7 @@ def _bar(bar: Bar, place: int, number: int, top: int, *, is_rtl: bool) -> Markup
         '<svg x="{}%" width="{}%" height="{}%">{}</svg>'
         '<text class="told {}" x="{}%" dy="-4" aria-hidden="true">{}</text></g>'
     ).format(
-        bar.title,
+        bar.title + bar.details,
         0 if place == number - 1 else -1,
         _short(start),
         _short(room),
@@ -126,6 +127,25 @@ def _bar(bar: Bar, place: int, number: int, top: int, *, is_rtl: bool) -> Markup
         _short(at),
         bar.title,
     )
+
+
+def _pieces(bar: Bar, top: int) -> Markup:
+    """Draw a bar from its top to below its base, and over it each of its lower parts in the same way.
+
+    The inner drawing ends at the base and cuts off the lower end, so that only the upper one is rounded.
+    """
+    parts = [(place, part) for place, part in enumerate(bar.parts, 1) if part]
+    pieces, left = [], bar.value
+    for nth, (place, part) in enumerate(reversed(parts or [(0, bar.value)])):
+        kind = f"bar part-{place}" if place else "bar"
+        rounding = Markup(' rx="{}"').format(ROUNDING) if nth == 0 else ""
+        pieces.append(
+            Markup('<rect class="{}" y="{}%" width="100%" height="110%"{}/>').format(
+                kind, _short(100.0 * _height(left, top) / BASE), rounding
+            )
+        )
+        left -= part
+    return Markup("").join(pieces)
 
 
 def _title_place(start: float, room: float) -> tuple[float, str]:

@@ -1,16 +1,21 @@
 """The forms about keys: a new one, a change, when a replaced one ends. The same for holders and operators."""
 
 from collections.abc import Iterable
+from datetime import tzinfo
 from http import HTTPStatus
 
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_start_ms
 from tarazu.domain.catalogue import Model
+from tarazu.panel.formats import Formats
 from tarazu.panel.forms import Form
+from tarazu.panel.messages import translations
+from tarazu.panel.ranges import written_date
 from tarazu.panel.visits import Visit
-from tarazu.service.checks import UNCHANGED
+from tarazu.service.checks import UNCHANGED, Unchanged
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -22,6 +27,10 @@ WITH_ENDED = "shown"
 DAYS_MAX = 3_650
 LIMIT_MAX = 1_000_000
 SECONDS_PER_DAY = 86_400
+DAYS_OFFERED = (7, 30, 90, 365)
+NEVER = "never"
+ON_A_DAY = "day"
+"""The choice of a date of one's own, until whose end the key works."""
 GRACES_S = (86_400, 3_600, 7 * 86_400)
 """For so long the old key may live on beside the one that takes its place; a day, unless another time is chosen."""
 AT_ONCE_S = 0
@@ -33,16 +42,16 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
     name: str
     models: tuple[str, ...] | None
     limit_per_minute: int | None
-    expires_in_s: int | None
+    expires_in_s: int | Unchanged | None
 
     @classmethod
-    def of(cls, form: Form, models: Iterable[Model]) -> "KeyTerms":
+    def of(cls, visit: Visit, models: Iterable[Model]) -> "KeyTerms":
         """Read them from the form, which offers these models.
 
         Raises:
-            ProvisioningError: a number is none or out of bounds, or a model is not among those.
+            ProvisioningError: a number or a date is none or out of bounds, or a model is not among those.
         """
-        days = within("number of days", form.whole_number("number of days", "days"), DAYS_MAX)
+        form = visit.form
         limit = within("limit per minute", form.whole_number("limit per minute", "limit"), LIMIT_MAX)
         chosen = form.texts("models")
         if not {model.id for model in models}.issuperset(chosen):
@@ -51,7 +60,7 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
             name=form.text("name"),
             models=chosen or None,
             limit_per_minute=limit,
-            expires_in_s=None if days is None else days * SECONDS_PER_DAY,
+            expires_in_s=_read_end(form, visit.now_ms, visit.formats.zone),
         )
 
     def create(self, books: Provisioning, account_id: str) -> IssuedKey:
@@ -65,11 +74,11 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
             name=self.name,
             models=self.models,
             limit_per_minute=self.limit_per_minute,
-            expires_in_s=self.expires_in_s,
+            expires_in_s=None if isinstance(self.expires_in_s, Unchanged) else self.expires_in_s,
         )
 
     def change(self, books: Provisioning, key: KeyLine, account_id: str) -> None:
-        """Change a key to these terms; without a number of days its end stays as it is.
+        """Change a key to these terms; where no other end is chosen its own stays as it is.
 
         Raises:
             ProvisioningError: the account has no such key, it has ended, or a bad name.
@@ -80,7 +89,7 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
             name=self.name,
             models=self.models,
             limit_per_minute=self.limit_per_minute,
-            expires_in_s=UNCHANGED if self.expires_in_s is None else self.expires_in_s,
+            expires_in_s=self.expires_in_s,
         )
 
 
@@ -89,6 +98,22 @@ def key_query(visit: Visit) -> tuple[SoughtKeys, dict[str, str]]:
     search, ended = visit.query("search").strip()[:SEARCH_MAX], visit.query("ended")
     sought = SoughtKeys(text=search, with_ended=ended == WITH_ENDED)
     return sought, {"search": search, "ended": WITH_ENDED if sought.with_ended else ""}
+
+
+def expiry_choices(formats: Formats, key: KeyLine | None = None) -> list[tuple[str, str]]:
+    """List when a new key may end, or to what the end of `key` may be changed; the first is what is chosen at first."""
+    words = translations(formats.language)
+    kept = words.gettext("never")
+    if key is not None:
+        kept = words.gettext("as it is now: {end}").format(
+            end=kept if key.expires_at_ms is None else formats.moment(key.expires_at_ms)
+        )
+    in_days = [
+        (str(days), words.ngettext("after {shown} day", "after {shown} days", days).format(shown=formats.number(days)))
+        for days in DAYS_OFFERED
+    ]
+    never = [] if key is None or key.expires_at_ms is None else [(NEVER, words.gettext("never"))]
+    return [("", kept), *in_days, (ON_A_DAY, words.gettext("after a day of your choice")), *never]
 
 
 def read_grace(form: Form) -> int:
@@ -108,6 +133,23 @@ def show_key_once(visit: Visit, path: str, issued: IssuedKey, grace_s: int | Non
     grace = {} if grace_s is None else {"grace_s": str(grace_s), "old_ends_ms": str(issued.old_ends_ms)}
     live_keys = {} if issued.live_keys is None else {"live_keys": str(issued.live_keys)}
     return visit.show_once(path, secret=issued.secret, **grace, **live_keys)
+
+
+def _read_end(form: Form, now_ms: int, zone: tzinfo) -> int | Unchanged | None:
+    """Read for how many seconds the key is to work from now on; None: for ever."""
+    chosen = form.text("days").strip()
+    if not chosen:
+        return UNCHANGED
+    if chosen == NEVER:
+        return None
+    if chosen == ON_A_DAY:
+        last = written_date(form.text("until"), member="until").isoformat()
+        lasts_ms = day_start_ms(day_after(last), zone) - now_ms
+        if lasts_ms < MILLISECONDS_PER_SECOND:
+            raise ProvisioningError("The last day of a key must not be before today.", member="until")
+        return lasts_ms // MILLISECONDS_PER_SECOND
+    days = within("number of days", form.whole_number("number of days", "days"), DAYS_MAX)
+    return None if days is None else days * SECONDS_PER_DAY
 
 
 def within(what: str, number: int | None, most: int) -> int | None:

@@ -49,7 +49,8 @@ NOTICES = {
 WITH_FIGURES = {
     "credits-added": later("Credits added: {credits}. The balance is now {balance}."),
     "credits-added-before": later(
-        "A top-up of {credits} with this reference was there already; nothing was added again. The balance is {balance}."
+        "A top-up of {credits} with this reference was there already; nothing was added again. "
+        "The balance is {balance}."
     ),
     "corrected": later("Balance corrected by {credits:+}. It is now {balance}."),
     "corrected-before": later(

@@ -57,7 +57,7 @@ def read_span(begin: str, end: str, today: str) -> tuple[str | None, str | None]
     Raises:
         ProvisioningError: the dates are none, or in the wrong order.
     """
-    first, last = (_written(text) if text.strip() else None for text in (begin, end))
+    first, last = (written_date(text) if text.strip() else None for text in (begin, end))
     now = date.fromisoformat(today)
     if last is not None:
         last = min(last, now)
@@ -93,22 +93,27 @@ def read_date(text: str) -> date | None:
         return None
 
 
+def written_date(text: str, *, member: str | None = None) -> date:
+    """Read a date as people write it.
+
+    Raises:
+        ProvisioningError: it is none.
+    """
+    day = read_date(text)
+    if day is None:
+        raise ProvisioningError("Write dates as year, month and day: 2026-11-28, or 1405/09/07.", member=member)
+    return day
+
+
 def _own(begin: str, end: str, today: date) -> DayRange:
-    last = _written(end) if end.strip() else today
-    first = _written(begin) if begin.strip() else last
+    last = written_date(end) if end.strip() else today
+    first = written_date(begin) if begin.strip() else last
     last = min(last, today)
     if first > last:
         raise ProvisioningError(_WRONG_ORDER)
     if (last - first).days >= OWN_DAYS_MAX:
         raise ProvisioningError("Choose at most {days} days.", days=OWN_DAYS_MAX)
     return DayRange(first=first.isoformat(), last=last.isoformat())
-
-
-def _written(text: str) -> date:
-    day = read_date(text)
-    if day is None:
-        raise ProvisioningError("Write dates as year, month and day: 2026-11-28, or 1405/09/07.")
-    return day
 
 
 def _last(number: str, today: str) -> Shown:

@@ -3,6 +3,7 @@
 An overview is read from the daily usage, and a page of history by its index: neither takes longer as the books grow.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import tzinfo
 from enum import StrEnum
@@ -34,7 +35,7 @@ from tarazu.store.keys import SoughtKeys, count_keys, find_key, keys_found
 from tarazu.store.pages import on_page
 from tarazu.store.request_history import Ending, RequestFilter, RequestRow, find_request, newest_requests
 from tarazu.store.topups import last_topup
-from tarazu.store.usage import Usage, usage_by_day, usage_by_key, usage_by_model
+from tarazu.store.usage import WHOLE, Part, Usage, usage_by_day_and_model, usage_by_key
 
 OVERVIEW_DAYS = 30
 
@@ -57,6 +58,8 @@ class UsageReport(Struct, frozen=True, kw_only=True):
     models: tuple[UsageLine, ...]
     keys: tuple[UsageLine, ...]
     total: Usage
+    of_models: Mapping[tuple[str, str], Usage]
+    """Of a day, and of a model by its id."""
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -214,14 +217,26 @@ def overview(
 
 
 def usage_report(
-    connection: Connection, account_id: str, catalogue: Catalogue, now_ms: int, asked: DayRange | None = None
+    connection: Connection,
+    account_id: str,
+    catalogue: Catalogue,
+    now_ms: int,
+    asked: DayRange | None = None,
+    part: Part = WHOLE,
 ) -> UsageReport:
-    """Add up what an account has used in the days that are asked for, or in the last OVERVIEW_DAYS, today included."""
+    """Add up what an account has used in the days that are asked for, or in the last OVERVIEW_DAYS, today included.
+
+    With a `part` it is what was used by one key, or of one model.
+    """
     days = days_until(day_of(now_ms, catalogue.zone), OVERVIEW_DAYS) if asked is None else asked.days
     first_day, last_day = days[0], days[-1]
-    by_day = usage_by_day(connection, account_id, first_day=first_day, last_day=last_day)
-    by_model = usage_by_model(connection, account_id, first_day=first_day, last_day=last_day)
-    by_key = usage_by_key(connection, account_id, first_day=first_day, last_day=last_day)
+    of_models = usage_by_day_and_model(connection, account_id, first_day=first_day, last_day=last_day, part=part)
+    by_key = usage_by_key(connection, account_id, first_day=first_day, last_day=last_day, part=part)
+    by_day: defaultdict[str, Usage] = defaultdict(Usage)
+    by_model: defaultdict[str, Usage] = defaultdict(Usage)
+    for (day, model_id), usage in of_models.items():
+        by_day[day] += usage
+        by_model[model_id] += usage
     return UsageReport(
         days=tuple(UsageLine(id=day, name=day, usage=by_day.get(day, Usage())) for day in days),
         models=_dearest_first(
@@ -229,6 +244,7 @@ def usage_report(
         ),
         keys=_dearest_first(UsageLine(id=each.key_id, name=each.key_name, usage=each.usage) for each in by_key),
         total=sum(by_day.values(), start=Usage()),
+        of_models=of_models,
     )
 
 

@@ -32,6 +32,16 @@ class Usage(Struct, frozen=True):
         )
 
 
+class Part(Struct, frozen=True, kw_only=True):
+    """Which part of an account's usage is added up: that of one key, of one model, or all."""
+
+    key_id: str | None = None
+    model_id: str | None = None
+
+
+WHOLE = Part()
+
+
 class KeyUsage(Struct, frozen=True, kw_only=True):
     """What one key has used."""
 
@@ -50,21 +60,24 @@ class UsageOfDay(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-def usage_by_day(connection: Connection, account_id: str, *, first_day: str, last_day: str) -> dict[str, Usage]:
-    """Add up the usage of each day from the first to the last; a day without any is left out."""
-    return _added_up(connection, _BY_DAY, account_id, first_day, last_day)
+def usage_by_day_and_model(
+    connection: Connection, account_id: str, *, first_day: str, last_day: str, part: Part = WHOLE
+) -> dict[tuple[str, str], Usage]:
+    """Add up the usage of each model, by its id, on each day from the first to the last; what has none is left out."""
+    query = _usage_by(daily_usage.c.day, daily_usage.c.model_id, part=part)
+    found = connection.execute(query, _values(account_id, first_day, last_day))
+    return {(day, model_id): _usage_of(figures) for day, model_id, *figures in found}
 
 
-def usage_by_model(connection: Connection, account_id: str, *, first_day: str, last_day: str) -> dict[str, Usage]:
-    """Add up the usage of each model in those days, by its id; it need not be on sale any more."""
-    return _added_up(connection, _BY_MODEL, account_id, first_day, last_day)
-
-
-def usage_by_key(connection: Connection, account_id: str, *, first_day: str, last_day: str) -> list[KeyUsage]:
+def usage_by_key(
+    connection: Connection, account_id: str, *, first_day: str, last_day: str, part: Part = WHOLE
+) -> list[KeyUsage]:
     """Add up the usage of each key in those days, also of those that have ended since."""
+    of_keys = _usage_by(daily_usage.c.key_id, part=part).subquery("of_keys")
+    query = select(keys.c.name, of_keys).join(keys, keys.c.id == of_keys.c.key_id)
     return [
         KeyUsage(key_id=key_id, key_name=name, usage=_usage_of(figures))
-        for name, key_id, *figures in connection.execute(_BY_KEY, _values(account_id, first_day, last_day))
+        for name, key_id, *figures in connection.execute(query, _values(account_id, first_day, last_day))
     ]
 
 
@@ -99,13 +112,6 @@ def usage_of_days(
     ]
 
 
-def _added_up(
-    connection: Connection, query: Select[Any], account_id: str, first_day: str, last_day: str
-) -> dict[str, Usage]:
-    found = connection.execute(query, _values(account_id, first_day, last_day))
-    return {name: _usage_of(figures) for name, *figures in found}
-
-
 def _values(account_id: str, first_day: str, last_day: str) -> dict[str, str]:
     return {"account_id": account_id, "first_day": first_day, "last_day": last_day}
 
@@ -114,17 +120,16 @@ def _usage_of(figures: list[Any]) -> Usage:
     return Usage(*map(int, figures))  # PostgreSQL's sums are decimals
 
 
-def _usage_by(column: ColumnElement[str]) -> Select[Any]:
-    columns: list[ColumnElement[Any]] = [column, *(func.sum(figure).label(figure.name) for figure in _FIGURES)]
-    return (
+def _usage_by(*groups: ColumnElement[str], part: Part) -> Select[Any]:
+    columns: list[ColumnElement[Any]] = [*groups, *(func.sum(figure).label(figure.name) for figure in _FIGURES)]
+    query = (
         select(*columns)
         .where(daily_usage.c.account_id == bindparam("account_id"))
         .where(daily_usage.c.day.between(bindparam("first_day"), bindparam("last_day")))
-        .group_by(column)
+        .group_by(*groups)
     )
-
-
-_BY_DAY = _usage_by(daily_usage.c.day)
-_BY_MODEL = _usage_by(daily_usage.c.model_id)
-_OF_KEYS = _usage_by(daily_usage.c.key_id).subquery("of_keys")
-_BY_KEY = select(keys.c.name, _OF_KEYS).join(keys, keys.c.id == _OF_KEYS.c.key_id)
+    if part.key_id is not None:
+        query = query.where(daily_usage.c.key_id == part.key_id)
+    if part.model_id is not None:
+        query = query.where(daily_usage.c.model_id == part.model_id)
+    return query

@@ -1,18 +1,21 @@
 """The account's keys: list, create, show once, change, pause, replace, revoke."""
 
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from tarazu.api.contract.samples import list_samples
 from tarazu.domain.catalogue import Model
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, key_query, read_grace, show_key_once
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, expiry_choices, key_query, read_grace, show_key_once
+from tarazu.panel.usage_bars import drawn
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.configuration.addresses import API_PATH
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
-from tarazu.service.reports import KeyLine, key_line, key_list
+from tarazu.service.reports import KeyLine, UsageReport, key_line, key_list, usage_report
+from tarazu.store.usage import Part
 
 
 class KeyPages:
@@ -36,25 +39,34 @@ class KeyPages:
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new key is to be."""
-        return visit.page("key_new.html", models=await self._models(visit))
+        return visit.page("key_new.html", models=await self._models(visit), expiries=expiry_choices(visit.formats))
 
     async def create(self, visit: Visit) -> Response:
         """Create a key, which is shown once."""
-        terms = KeyTerms.of(visit.form, await self._models(visit))
+        terms = KeyTerms.of(visit, await self._models(visit))
         issued = await act(self._office, visit, lambda books: terms.create(books, visit.someone.id))
         return show_key_once(visit, f"/keys/{issued.key.id}/shown", issued)
 
     async def show(self, visit: Visit) -> Response:
         """Show one key, with what can be done to it."""
-        return await self._show(visit, "key.html", graces_s=GRACES_S)
+        key_id, now_ms, catalogue = visit.part("key_id"), self._office.clock(), self._office.catalogue
+
+        def look(connection: Connection) -> tuple[KeyLine, UsageReport]:
+            account_id, part = visit.someone.id, Part(key_id=key_id)
+            key = key_line(connection, account_id, key_id, catalogue.zone, now_ms)
+            return key, usage_report(connection, account_id, catalogue, now_ms, part=part)
+
+        key, usage = await self._office.look(look)
+        return visit.page("key.html", key=key, usage=usage, drawn=drawn(usage, visit.formats), graces_s=GRACES_S)
 
     async def edit(self, visit: Visit) -> Response:
         """Ask for what a key is to be called and may do."""
-        return await self._show(visit, "key_edit.html", models=await self._models(visit))
+        key, models = await self._line(visit), await self._models(visit)
+        return visit.page("key_edit.html", key=key, models=models, expiries=expiry_choices(visit.formats, key))
 
     async def change(self, visit: Visit) -> Response:
         """Change it, from the next request on."""
-        key, terms = await self._line(visit), KeyTerms.of(visit.form, await self._models(visit))
+        key, terms = await self._line(visit), KeyTerms.of(visit, await self._models(visit))
         await act(self._office, visit, lambda books: terms.change(books, key, visit.someone.id))
         return visit.done(f"/keys/{key.id}", "key-changed")
 

@@ -15,9 +15,12 @@ from tarazu.domain.search_form import any_reads, search_form
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.messages import later, translations
+from tarazu.panel.usage_bars import drawn
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.reports import usage_report
+from tarazu.store.usage import Part
 
 CAPABILITIES = {
     "chat": later("chat"),
@@ -76,17 +79,25 @@ class ModelPages:
 
     async def show(self, visit: Visit) -> Response:
         """Show one model, and how it is called."""
-        models = offered_models(await self._account(visit), self._office.catalogue)
+        account, catalogue = await self._account(visit), self._office.catalogue
+        models = offered_models(account, catalogue)
         model = next((model for model in models if model.id == visit.part("model_id")), None)
         if model is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
+        now_ms, part = self._office.clock(), Part(model_id=model.id)
+        usage = await self._office.look(
+            lambda connection: usage_report(connection, account.id, catalogue, now_ms, part=part)
+        )
         return visit.page(
             "model.html",
             model=model,
+            usage=usage,
+            drawn=drawn(usage, visit.formats),
+            requests_per_minute=catalogue.offer(account.plan).requests_per_minute,
             is_ready=self._pools[model.id].available,
             capabilities=capabilities_of(model),
             samples=chat_samples(self._api_url, model.id),
-            currency=self._office.catalogue.currency,
+            currency=catalogue.currency,
         )
 
     async def _account(self, visit: Visit) -> Account:

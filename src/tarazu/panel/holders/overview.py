@@ -8,7 +8,7 @@ from tarazu.domain.accounts import Intake
 from tarazu.domain.calendar import day_of
 from tarazu.panel.asked_days import days_of, days_query
 from tarazu.panel.ranges import offered_days
-from tarazu.panel.usage_bars import usage_bars
+from tarazu.panel.usage_bars import drawn
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.reports import Overview, overview
@@ -45,11 +45,10 @@ class OverviewPages:
             )
 
         glance = await self._office.look(look)
-        bars = usage_bars(glance.overview.usage.days, visit.formats)
         return visit.page(
             "overview.html",
             glance=glance,
-            bars=bars,
+            drawn=drawn(glance.overview.usage, visit.formats),
             now_ms=now_ms,
             shown=shown,
             offered_days=offered_days(today, visit.formats),

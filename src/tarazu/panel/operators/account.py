@@ -8,7 +8,7 @@ from tarazu.domain.accounts import AccountStatus
 from tarazu.panel.acting import act
 from tarazu.panel.operators.acts import ActLine, act_line
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
-from tarazu.panel.usage_bars import usage_bars
+from tarazu.panel.usage_bars import drawn
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.checks import UNCHANGED
@@ -43,7 +43,7 @@ class AccountPages:
             "operators/account.html",
             account=account,
             glance=glance,
-            bars=usage_bars(glance.overview.usage.days, visit.formats),
+            drawn=drawn(glance.overview.usage, visit.formats),
             plans=plan_choices(self._office.catalogue, visit.formats, account.plan),
             statuses=[choice for choice in status_choices(visit.formats) if choice[0] != AccountStatus.ACTIVE],
         )

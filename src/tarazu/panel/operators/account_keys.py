@@ -7,13 +7,15 @@ from starlette.responses import Response
 from tarazu.domain.accounts import Account
 from tarazu.panel.acting import act
 from tarazu.panel.holders.offer import offered_models
-from tarazu.panel.key_forms import GRACES_S, KeyTerms, key_query, read_grace, show_key_once
+from tarazu.panel.key_forms import GRACES_S, KeyTerms, expiry_choices, key_query, read_grace, show_key_once
+from tarazu.panel.usage_bars import drawn
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.finding import existing_account
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
-from tarazu.service.reports import KeyLine, KeyList, key_line, key_list
+from tarazu.service.reports import KeyLine, KeyList, UsageReport, key_line, key_list, usage_report
+from tarazu.store.usage import Part
 
 
 class KeyGlance(Struct, frozen=True):
@@ -45,29 +47,53 @@ class AccountKeysPages:
         """Ask for what a new key is to be."""
         account = await self._account(visit)
         models = offered_models(account, self._office.catalogue)
-        return visit.page("operators/account_key_new.html", account=account, models=models)
+        return visit.page(
+            "operators/account_key_new.html", account=account, models=models, expiries=expiry_choices(visit.formats)
+        )
 
     async def create(self, visit: Visit) -> Response:
         """Create a key, which is shown once."""
         account = await self._account(visit)
-        terms = KeyTerms.of(visit.form, offered_models(account, self._office.catalogue))
+        terms = KeyTerms.of(visit, offered_models(account, self._office.catalogue))
         issued = await act(self._office, visit, lambda books: terms.create(books, account.id))
         return show_key_once(visit, f"/accounts/{account.id}/keys/{issued.key.id}/shown", issued)
 
     async def show(self, visit: Visit) -> Response:
         """Show one key, with what can be done to it."""
-        return await self._show(visit, "operators/account_key.html")
+        account_id, key_id = visit.part("account_id"), visit.part("key_id")
+        catalogue, now_ms = self._office.catalogue, self._office.clock()
+
+        def look(connection: Connection) -> tuple[Account, KeyLine, UsageReport]:
+            account = existing_account(connection, account_id)
+            key = key_line(connection, account_id, key_id, catalogue.zone, now_ms)
+            return account, key, usage_report(connection, account_id, catalogue, now_ms, part=Part(key_id=key_id))
+
+        account, key, usage = await self._office.look(look)
+        return visit.page(
+            "operators/account_key.html",
+            account=account,
+            key=key,
+            usage=usage,
+            drawn=drawn(usage, visit.formats),
+            graces_s=GRACES_S,
+        )
 
     async def edit(self, visit: Visit) -> Response:
         """Ask for what a key is to be called and may do."""
         found = await self._glance(visit)
         models = offered_models(found.account, self._office.catalogue)
-        return visit.page("operators/account_key_edit.html", account=found.account, key=found.key, models=models)
+        return visit.page(
+            "operators/account_key_edit.html",
+            account=found.account,
+            key=found.key,
+            models=models,
+            expiries=expiry_choices(visit.formats, found.key),
+        )
 
     async def change(self, visit: Visit) -> Response:
         """Change it, from the next request on."""
         found = await self._glance(visit)
-        terms = KeyTerms.of(visit.form, offered_models(found.account, self._office.catalogue))
+        terms = KeyTerms.of(visit, offered_models(found.account, self._office.catalogue))
         await act(self._office, visit, lambda books: terms.change(books, found.key, found.account.id))
         return visit.done(f"/accounts/{found.account.id}/keys/{found.key.id}", "key-changed")
 
@@ -95,7 +121,8 @@ class AccountKeysPages:
 
     async def shown(self, visit: Visit) -> Response:
         """Show a new key, until the page is left."""
-        return await self._show(visit, "operators/account_key_shown.html")
+        found = await self._glance(visit)
+        return visit.page("operators/account_key_shown.html", account=found.account, key=found.key)
 
     async def leave(self, visit: Visit) -> Response:
         """Forget the new key."""
@@ -107,10 +134,6 @@ class AccountKeysPages:
         account_id, key_id = visit.part("account_id"), visit.part("key_id")
         await act(self._office, visit, lambda books: books.revoke_key(key_id, account_id=account_id))
         return visit.done(f"/accounts/{account_id}/keys", "key-revoked")
-
-    async def _show(self, visit: Visit, template: str) -> Response:
-        found = await self._glance(visit)
-        return visit.page(template, account=found.account, key=found.key, graces_s=GRACES_S)
 
     async def _glance(self, visit: Visit) -> KeyGlance:
         account_id, key_id = visit.part("account_id"), visit.part("key_id")

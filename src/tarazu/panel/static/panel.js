@@ -37,6 +37,21 @@ function offerToCopy(button, text) {
   });
 }
 
+// Of a long list of boxes those are shown that have what is written above them, and those that are chosen.
+function offerNarrowing() {
+  for (const field of document.querySelectorAll("input[data-narrow]")) {
+    const choices = [...document.getElementById(field.dataset.narrow).querySelectorAll(".choice")];
+    field.hidden = false;
+    field.addEventListener("input", () => {
+      const sought = field.value.trim().toLowerCase();
+      for (const choice of choices) {
+        choice.hidden = !choice.textContent.toLowerCase().includes(sought) && !choice.querySelector(":checked");
+      }
+    });
+    field.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
+  }
+}
+
 // Parts of the page that are marked are fetched anew, as long as somebody looks at it: a page that is left open must not
 // keep a session alive.
 function keepFresh() {
@@ -101,6 +116,7 @@ function sendOnce() {
 
 offerCopying();
 offerRevealing();
+offerNarrowing();
 keepFresh();
 walkBars();
 sendOnce();
