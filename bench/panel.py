@@ -26,7 +26,7 @@ from bench.arguments import parser_of
 from bench.balance import assert_balanced
 from bench.figures import machine, percentile, table
 from tarazu.domain.calendar import iso_time
-from tarazu.service.reports import HistoryFilter, history, history_entry, key_list, overview
+from tarazu.service.reports import HistoryFilter, history, history_of_one, key_list, overview
 from tarazu.service.shop_report import shop_report
 from tarazu.store.engine import open_engine, transaction
 from tarazu.store.keys import SoughtKeys
@@ -74,7 +74,7 @@ PAGES: Mapping[str, Callable[[Connection], object]] = {
     "overview": lambda connection: overview(connection, ACCOUNT, CATALOGUE, NOW_MS),
     "history": lambda connection: history(connection, ACCOUNT, ZONE),
     "history of the first month": lambda connection: history(connection, ACCOUNT, ZONE, sought=FIRST_MONTH),
-    "one request": lambda connection: history_entry(connection, ACCOUNT, _newest_id(connection)),
+    "one request": lambda connection: history_of_one(connection, ACCOUNT, _newest_id(connection)),
     "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
     "the shop at a glance": lambda connection: shop_report(connection, ZONE, NOW_MS),
 }

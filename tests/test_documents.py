@@ -20,9 +20,10 @@ from tarazu.api.admin.routes import ROUTES
 from tarazu.backends import health, http_client, http_route, local, local_backend, local_server, pool
 from tarazu.backends.local import ENVIRONMENT, ENVIRONMENT_PREFIXES
 from tarazu.cli.app import whole_app
-from tarazu.domain import attempts, prompt
+from tarazu.domain import attempts, prompt, refused
 from tarazu.domain.admission import SETTLING_S
 from tarazu.domain.bounds import Bounds
+from tarazu.domain.calendar import MILLISECONDS_PER_DAY as DAY_MS
 from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE as MINUTE_MS
 from tarazu.domain.errors import Error
 from tarazu.domain.sessions import CONFIRMED_MS
@@ -67,7 +68,7 @@ from tarazu.store import (
     sqlite,
     sums,
 )
-from tarazu.store.request_history import LOOKED_AT_MAX
+from tarazu.store.newest import LOOKED_AT_MAX
 from tests.cli.commands import clean_environ, run_process
 from tests.cli.commands_page import command_paths
 from tests.support.routes import all_places
@@ -248,6 +249,7 @@ FIGURES = {
         f"second factors set up; each | {own_access.OWN_CHANGES_HOURLY_MAX} in an hour |",
         f"in the trail | {personal_acts.OFTEN_HOURLY_MAX} in an hour |",
         f"looks at for a key, a model or an outcome | {LOOKED_AT_MAX:,} |",
+        f"kinds in a process | {refused.KEPT_MS // DAY_MS} days; {refused.MODELS_MAX}; {refused.KINDS_MAX:,} |",
         f"keys to choose from in the history | the newest {KEYS_OFFERED_MAX} |",
         f"| {HISTORY_LENGTH}, at most {HISTORY_LENGTH_MAX:,} | refused; the next page",
         (

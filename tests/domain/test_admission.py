@@ -27,6 +27,7 @@ from tests.support.values import (
 
 MINUTE = NOON_MS // MINUTE_MS
 SENDER = Sender(make_account().id, make_key().id)
+UNKNOWN = Refusal(error=Error.MODEL_NOT_FOUND, sender=SENDER)
 
 
 def decide(
@@ -198,7 +199,7 @@ def test_neither_plan_nor_balance_asks_for_an_upgrade(plan: str | None) -> None:
     catalogue = make_catalogue(models=[make_model("free", 0), make_model("small", 1)])
     for model in ("free", "small", None, "unknown"):
         decision = decide(account=make_account(plan=plan), asked=make_asked(model=model), catalogue=catalogue)
-        assert decision.outcome == Refusal(error=Error.UPGRADE_REQUIRED)
+        assert decision.outcome == Refusal(error=Error.UPGRADE_REQUIRED, sender=SENDER)
         assert places(decision) == (Window(MINUTE, 1), Window(MINUTE, 1))
 
 
@@ -208,22 +209,22 @@ def test_neither_plan_nor_balance_asks_for_an_upgrade(plan: str | None) -> None:
 @pytest.mark.parametrize("model", ["unknown", "", "SMALL", "small ", "*"])
 def test_an_unknown_model_is_not_found(model: str) -> None:
     """Row 15: ids are matched exactly."""
-    assert decide(asked=make_asked(model=model)).outcome == Refusal(error=Error.MODEL_NOT_FOUND)
+    assert decide(asked=make_asked(model=model)).outcome == UNKNOWN
 
 
 def test_a_model_that_plan_or_key_do_not_allow_is_not_found() -> None:
     """Row 15: a caller does not learn that it exists."""
     of_plan = make_catalogue(plans=[make_plan(models=("large",))])
-    assert decide(catalogue=of_plan).outcome == Refusal(error=Error.MODEL_NOT_FOUND)
-    assert decide(key=make_key(models=("large",))).outcome == Refusal(error=Error.MODEL_NOT_FOUND)
-    assert decide(key=make_key(models=()), asked=make_asked(model=None)).outcome == Refusal(error=Error.MODEL_NOT_FOUND)
+    assert decide(catalogue=of_plan).outcome == UNKNOWN
+    assert decide(key=make_key(models=("large",))).outcome == UNKNOWN
+    assert decide(key=make_key(models=()), asked=make_asked(model=None)).outcome == UNKNOWN
 
 
 def test_without_a_plan_the_pay_as_you_go_models_count() -> None:
     """Row 15 by the `payg` section."""
     catalogue = make_catalogue(payg=Offer(models=("large",), requests_per_minute=10))
     account = make_account(plan=None, balance=9)
-    assert decide(account=account, catalogue=catalogue).outcome == Refusal(error=Error.MODEL_NOT_FOUND)
+    assert decide(account=account, catalogue=catalogue).outcome == UNKNOWN
     assert held(decide(account=account, catalogue=catalogue, asked=make_asked(model=None))).model_id == "large"
 
 
@@ -236,6 +237,7 @@ def test_exhausted_credits_are_told_with_all_figures() -> None:
     assert decision.outcome == Refusal(
         error=Error.API_CREDITS_EXHAUSTED,
         details=ExhaustedDetails(period=PERIOD, used=97, limit=100, cost=5, api_credit_balance=4),
+        sender=SENDER,
     )
     assert places(decision) == (Window(MINUTE, 1), Window(MINUTE, 1))
 

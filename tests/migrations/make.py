@@ -102,6 +102,8 @@ def _live(service: ReleasedService, backend: ScriptedBackend, clock: SetClock) -
         _ask(service, planned, mixed, payg)
         assert service.post(planned, BODY, idempotency_key="answered").status == http.client.OK
         _tire(service, backend, planned)
+        assert service.chat(planned, model="gpt-4o").status == http.client.NOT_FOUND
+        wait_until(lambda: bool(_look(service, rows_of)["refused_requests"]))
         _kill_with_held(
             service,
             backend,

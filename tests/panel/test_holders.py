@@ -417,6 +417,45 @@ def test_a_failed_request_costs_nothing_and_says_why(service: RunningService, ba
     assert cells == ["0"]
 
 
+@pytest.mark.parametrize("site", ["holder", "operator"])
+def test_refused_requests_are_in_the_history_with_why(service: RunningService, site: str) -> None:
+    """402, 403, 404 and 429, those that are alike in one row, at no cost; in the file too, and by their outcome."""
+    person = holder(service)
+    secret, hasty = new_key(person, name="job"), new_key(person, name="hasty", limit="1")
+    assert [call(service, secret, model) for model in ("gpt-4o", "gpt-4o", "trz_" + "a" * 50)] == [404, 404, 404]
+    assert 429 in [call(service, hasty) for _ in range(3)]  # a minute may turn between two of them
+    service.provisioning.set_account(person.account_id, plan=None)
+    assert call(service, secret) == 402
+    service.provisioning.add_credit(person.account_id, 1, reference=f"for {person.account_id}")
+    assert call(service, secret, "test/two") == 402
+    service.provisioning.set_account(person.account_id, status=AccountStatus.INACTIVE)
+    assert call(service, secret) == 403
+    if site == "operator":
+        visitor, path = operator(service).visitor, f"/admin/accounts/{person.account_id}/requests"
+    else:
+        visitor, path = person.visitor, "/panel/history"
+    wait_until(lambda: "account_unavailable" in visitor.get(path).text)
+    page = visitor.get(f"{path}?outcome=refused")
+    assert listed(page) == 0
+    for said in (
+        "gpt-4o job 0 2 refused the key cannot use this model, or it does not exist model_not_found",
+        "too many requests in one minute rate_limit_exceeded",
+        "the account had no plan and no credits upgrade_required",
+        "the credits did not cover the price api_credits_exhausted",
+        "the account was not active account_unavailable",
+    ):
+        assert said in page.text
+    assert "a" * 50 not in page.text
+    body = visitor.get(f"{path}?outcome=refused").answer.body.decode()
+    cells = re.findall(r'<td role="cell" data-label="Credits" class="end"><div>(.*?)</div>', body)
+    assert cells == ["0"] * 6
+    of_key = visitor.get(f"{path}?key={key_id(secret)}").answer.body.decode()
+    assert "rate_limit_exceeded" not in of_key
+    file = visitor.get(f"{path}.csv?outcome=refused").answer.body.decode("utf-8-sig").splitlines()
+    assert len(file) == 1 + 6
+    assert any(",gpt-4o,refused,model_not_found,,0,,,,,,2," in line for line in file)
+
+
 def test_credits_show_every_change_of_the_balance(service: RunningService) -> None:
     """With its reference and its reason, and without who made it."""
     person = holder(service)

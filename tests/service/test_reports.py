@@ -12,24 +12,28 @@ from sqlalchemy import Connection
 
 from tarazu.domain.accounts import KeyState, Window
 from tarazu.domain.credits import Hold, Reason, Source
+from tarazu.domain.errors import Error, Sender
 from tarazu.domain.rate_limit import Scope
+from tarazu.domain.refused import SLOT_MS, RefusedSums
 from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
 from tarazu.service.reports import (
     Cause,
     History,
+    HistoryEntry,
     HistoryFilter,
     KeyList,
     Outcome,
     Overview,
     UsageLine,
     history,
-    history_entry,
+    history_of_one,
     key_list,
     overview,
 )
 from tarazu.store.engine import transaction
 from tarazu.store.keys import SoughtKeys
 from tarazu.store.operations import End, Sweep
+from tarazu.store.refused_requests import RefusedRow, write_refused
 from tarazu.store.request_history import Ending
 from tarazu.store.usage import Usage
 from tests.support.asking import TOOK_MS, ask
@@ -89,6 +93,13 @@ def history_of(books: Books, account_id: str = "acc_1", **asked: object) -> Hist
     """List an account's requests."""
     zone = books.catalogue.zone
     return look(books, lambda connection: history(connection, account_id, zone, **asked))  # type: ignore[arg-type]
+
+
+def admitted(books: Books) -> list[HistoryEntry]:
+    """List all requests of the first account, none of which was refused."""
+    entries = history_of(books).entries
+    assert all(isinstance(entry, HistoryEntry) for entry in entries)
+    return [entry for entry in entries if isinstance(entry, HistoryEntry)]
 
 
 def keys_of(books: Books, account_id: str = "acc_1") -> KeyList:
@@ -242,7 +253,7 @@ def test_a_key_tells_what_it_has_used_this_month(books: Books) -> None:
 def test_a_request_is_told_with_all_but_its_content(books: Books) -> None:
     """When it has ended, how long it took; what it cost, and from where."""
     id_ = ask(books, NOON_MS, model="large", end=charge)
-    (entry,) = history_of(books).entries
+    (entry,) = admitted(books)
     assert (entry.id, entry.key_id, entry.key_name, entry.model_id) == (id_, present().id, "key 1", "large")
     assert (entry.price, entry.credits, entry.source, entry.outcome) == (5, 5, Source.PLAN, Outcome.CHARGED)
     assert (entry.cause, entry.ending) == (None, Ending.SUCCEEDED)
@@ -261,7 +272,7 @@ def test_every_outcome_is_told(books: Books) -> None:
     for number in range(2):  # the first is free in this hour, the second is not
         ask(books, NOON_MS + DAY_MS + 2 + number, end=lambda hold: release(hold, Reason.ABANDONED))
     ask(books, NOON_MS + 2 * DAY_MS)
-    assert [(entry.outcome, entry.cause, entry.credits, entry.duration_ms) for entry in history_of(books).entries] == [
+    assert [(entry.outcome, entry.cause, entry.credits, entry.duration_ms) for entry in admitted(books)] == [
         (Outcome.RUNNING, None, 1, None),
         (Outcome.CHARGED, Cause.ABANDONED, 1, TOOK_MS),
         (Outcome.RELEASED, Cause.ABANDONED, 0, TOOK_MS),
@@ -280,6 +291,7 @@ ENDS: list[Callable[[Hold], End] | None] = [
     lambda hold: release(hold, Reason.ABANDONED),
     None,
 ]
+REFUSED = Error.API_CREDITS_EXHAUSTED
 
 
 @given(asked=lists(tuples(sampled_from(["small", "large"]), sampled_from(ENDS)), max_size=12))
@@ -297,7 +309,7 @@ def test_the_credits_of_a_history_add_up_to_what_is_used(
         outcome = books.admit(model=model).outcome
         if isinstance(outcome, Hold) and end is not None:
             books.run(end(outcome))
-    entries = history_of(books).entries
+    entries = admitted(books)
     spent = {source: sum(entry.credits for entry in entries if entry.source is source) for source in Source}
     account = books.account()
     assert spent == {Source.PLAN: account.used, Source.BALANCE: 20 - account.balance}
@@ -328,7 +340,7 @@ def test_a_history_can_be_of_some_days(books: Books) -> None:
 
 
 @given(
-    asked=lists(tuples(sampled_from([1, 3]), sampled_from(["small", "large"]), sampled_from(ENDS))),
+    asked=lists(tuples(sampled_from([1, 3]), sampled_from(["small", "large"]), sampled_from([*ENDS, REFUSED]))),
     sought=builds(
         HistoryFilter,
         key_id=none() | sampled_from([present(1).id, present(3).id]),
@@ -340,22 +352,32 @@ def test_a_history_can_be_of_some_days(books: Books) -> None:
 )
 def test_a_narrowed_history_has_what_is_sought_and_all_of_it(
     module_books: Books,
-    asked: list[tuple[int, str, Callable[[Hold], End] | None]],
+    asked: list[tuple[int, str, Callable[[Hold], End] | Error | None]],
     sought: HistoryFilter,
     looked_at: int,
     limit: int,
 ) -> None:
-    """By key, model and ending, however the pages are cut and however few requests are looked at for one."""
+    """By key, model and ending, however the pages are cut and however few requests are looked at for one.
+
+    What was refused has its place among them; many requests are of one instant.
+    """
     books = module_books
     empty_books(books.engine)
     books.catalogue = make_catalogue(plans=[make_plan(monthly_credits=10_000)])
     books.add(make_account(), make_key(), make_key(3))
     for number, (key, model, end) in enumerate(asked):
-        ask(books, NOON_MS + number // 2, key=key, model=model, end=end, took_ms=0)
+        at_ms = NOON_MS + number // 2 * SLOT_MS // 2
+        if isinstance(end, Error):
+            refuse(books, at_ms, key, model, end)
+        else:
+            ask(books, at_ms, key=key, model=model, end=end, took_ms=0)
     whole = history_of(books, limit=1_000).entries
+    ages = [entry.first_at_ms if isinstance(entry, RefusedRow) else entry.created_at_ms for entry in whole]
+    assert ages == sorted(ages, reverse=True)
+    assert sum(entry.requests if isinstance(entry, RefusedRow) else 1 for entry in whole) == len(asked)
     found: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tarazu.store.request_history.LOOKED_AT_MAX", looked_at)
+        patch.setattr("tarazu.store.newest.LOOKED_AT_MAX", looked_at)
         page = history_of(books, sought=sought, limit=limit)
         while page.before is not None:
             found += ids(page)
@@ -369,6 +391,47 @@ def test_a_narrowed_history_has_what_is_sought_and_all_of_it(
     ]
 
 
+def refuse(
+    books: Books, at_ms: int, key: int = 1, model: str | None = None, error: Error = Error.MODEL_NOT_FOUND
+) -> None:
+    """Let a process tell that it has refused a request."""
+    account_id = "acc_2" if key == 2 else "acc_1"
+    sums = RefusedSums()
+    sums.note(Sender(account_id, present(key).id), error, model, at_ms)
+    with transaction(books.engine) as connection:
+        write_refused(connection, sums.take())
+
+
+def test_refused_requests_are_in_the_history(books: Books) -> None:
+    """Those that are alike in one row, from the first to the last, at the time of the first; they have cost nothing."""
+    before = ask(books, NOON_MS, end=charge)
+    for at_ms in (1, 2, 1_000):
+        refuse(books, NOON_MS + at_ms, model="gpt-4o")
+    refuse(books, NOON_MS + 3, error=Error.RATE_LIMIT_EXCEEDED)
+    refuse(books, NOON_MS + SLOT_MS, model="gpt-4o")
+    after = ask(books, NOON_MS + SLOT_MS, end=charge)
+    found = history_of(books).entries
+    assert [entry.id for entry in found if isinstance(entry, HistoryEntry)] == [after, before]
+    assert found[0].id == after
+    refused = [entry for entry in found if isinstance(entry, RefusedRow)]
+    assert [found.index(entry) for entry in refused] == [1, 2, 3]
+    assert [(row.code, row.model_id, row.requests, row.first_at_ms, row.last_at_ms) for row in refused] == [
+        ("model_not_found", "gpt-4o", 1, NOON_MS + SLOT_MS, NOON_MS + SLOT_MS),
+        ("rate_limit_exceeded", None, 1, NOON_MS + 3, NOON_MS + 3),
+        ("model_not_found", "gpt-4o", 3, NOON_MS + 1, NOON_MS + 1_000),
+    ]
+    assert {(row.key_id, row.key_name, row.ending) for row in refused} == {(present().id, "key 1", Ending.REFUSED)}
+
+
+def test_nobody_sees_what_was_refused_to_another(books: Books) -> None:
+    """Neither in the list nor as the end of a page."""
+    refuse(books, NOON_MS, key=2)
+    assert history_of(books).entries == ()
+    (theirs,) = history_of(books, "acc_2").entries
+    with pytest.raises(NotThereError, match=theirs.id):
+        history_of(books, before=theirs.id)
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1_001])
 def test_a_page_has_bounds(books: Books, limit: int) -> None:
     """Whatever is asked for."""
@@ -379,22 +442,17 @@ def test_a_page_has_bounds(books: Books, limit: int) -> None:
 def test_a_request_is_found_by_its_whole_id(books: Books) -> None:
     """A part of it finds nothing."""
     id_ = ask(books, NOON_MS, end=charge)
-    found = look(books, lambda connection: history_entry(connection, "acc_1", id_))
-    assert found == history_of(books).entries[0]
-    with pytest.raises(NotThereError):
-        look(books, lambda connection: history_entry(connection, "acc_1", id_[:-1]))
+    assert look(books, lambda connection: history_of_one(connection, "acc_1", id_)) == history_of(books)
+    assert look(books, lambda connection: history_of_one(connection, "acc_1", id_[:-1])).entries == ()
 
 
 def test_nobody_sees_another_accounts_requests(books: Books) -> None:
     """Neither in a list, nor by id, nor as the end of a page: each answers as if there were none."""
     id_ = ask(books, NOON_MS, key=2, end=charge)
     assert history_of(books).entries == ()
-    for look_for in (
-        lambda connection: history_entry(connection, "acc_1", id_),
-        lambda connection: history(connection, "acc_1", books.catalogue.zone, before=id_),
-    ):
-        with pytest.raises(NotThereError, match=id_):
-            look(books, look_for)
+    assert look(books, lambda connection: history_of_one(connection, "acc_1", id_)).entries == ()
+    with pytest.raises(NotThereError, match=id_):
+        history_of(books, before=id_)
 
 
 @pytest.mark.parametrize("report", [overview_of, history_of, keys_of])

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from bench.books import Size, account_id, fill
 from tarazu.domain.calendar import DayRange
-from tarazu.service.reports import HistoryFilter, history, history_entry, key_list, overview
+from tarazu.service.reports import HistoryFilter, history, history_of_one, key_list, overview
 from tarazu.service.shop_report import care, sales, shop_report
 from tarazu.store.engine import transaction
 from tarazu.store.keys import SoughtKeys
@@ -31,9 +31,10 @@ ZONE = CATALOGUE.zone
 JUNE = HistoryFilter(first_day="2026-06-01", last_day="2026-06-30")
 OF_NO_KEY = HistoryFilter(key_id="key_of_nobody")
 FAILURES = HistoryFilter(ending=Ending.FAILED, model_id="no/such", first_day="2026-06-01", last_day="2026-06-30")
+REFUSED = HistoryFilter(ending=Ending.REFUSED, first_day="2026-06-01", last_day="2026-06-30")
 SCANS = {
-    "sqlite": ("SCAN requests", "SCAN daily_usage"),
-    "postgresql": ("Seq Scan on requests_2", "Seq Scan on daily_usage"),
+    "sqlite": ("SCAN requests", "SCAN daily_usage", "SCAN refused_requests"),
+    "postgresql": ("Seq Scan on requests_2", "Seq Scan on daily_usage", "Seq Scan on refused_requests"),
 }
 """How a step is told that goes through a table that grows; `requests_default` has nothing in it."""
 
@@ -54,8 +55,9 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "history of a month": lambda connection: history(connection, ACCOUNT, ZONE, sought=JUNE),
     "history of a key": lambda connection: history(connection, ACCOUNT, ZONE, sought=OF_NO_KEY),
     "history of failures in a month": lambda connection: history(connection, ACCOUNT, ZONE, sought=FAILURES),
+    "history of what was refused": lambda connection: history(connection, ACCOUNT, ZONE, sought=REFUSED),
     "next page of the history": next_page,
-    "request": lambda connection: history_entry(connection, ACCOUNT, newest_id(connection)),
+    "request": lambda connection: history_of_one(connection, ACCOUNT, newest_id(connection)),
     "keys": lambda connection: key_list(connection, ACCOUNT, ZONE, NOW_MS, SoughtKeys()),
     "shop": lambda connection: shop_report(connection, ZONE, NOW_MS),
     "sales of ten days": lambda connection: sales(connection, CATALOGUE, DayRange("2026-06-21", "2026-06-30")),
@@ -92,7 +94,7 @@ def filled(store: Store, folder: Path, size: Size) -> Iterator[Books]:
 @pytest.fixture(autouse=True)
 def _few_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let both books have more requests in a day, and of an account, than are looked at."""
-    monkeypatch.setattr("tarazu.store.request_history.LOOKED_AT_MAX", 50)
+    monkeypatch.setattr("tarazu.store.newest.LOOKED_AT_MAX", 50)
     monkeypatch.setattr("tarazu.service.shop_report.NEWEST_MAX", 20)
 
 

@@ -1,29 +1,25 @@
 """What the process does for the books from time to time."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from sqlalchemy import Connection
 
 from tarazu.domain.attempts import Rule
 from tarazu.domain.bounds import Bounds
 from tarazu.domain.idempotency import idempotency_of
-from tarazu.service.back_office import BackOffice
 from tarazu.service.upkeep import ENDED_INTERVAL_S, ENDED_PAUSE_S, REPLIES_INTERVAL_S, bound_replies, sweep_ended
 from tarazu.store.ended import ENDED_MAX
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Admit
 from tarazu.store.sign_in_failures import count_failure
 from tests.support.books import Books, charge, open_books, sqlite_only
+from tests.support.inline_office import InlineOffice
 from tests.support.people_values import digest
 from tests.support.stores import Store
 from tests.support.values import NOON_MS, held, make_account, make_asked, make_catalogue, make_key
 from tests.support.virtual_time import run_in_virtual_time
-
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -31,20 +27,6 @@ def books(store: Store, tmp_path: Path) -> Iterator[Books]:
     """Open new, empty books."""
     with open_books(store, tmp_path) as books:
         yield books
-
-
-class Inline(BackOffice):
-    """Works in the event loop itself, so that virtual time passes only by pauses."""
-
-    async def look(self, look: Callable[[Connection], T]) -> T:
-        """Read the books here and now."""
-        with transaction(self._engine, read_only=True) as connection:
-            return look(connection)
-
-    async def change(self, change: Callable[[Connection], T]) -> T:
-        """Change the books here and now."""
-        with transaction(self._engine) as connection:
-            return change(connection)
 
 
 async def rows_after(books: Books, seconds: float) -> int:
@@ -62,7 +44,7 @@ def test_what_has_ended_goes_at_once_and_then_from_time_to_time(books: Books) ->
     books.clock.now_ms += 1
 
     async def run() -> None:
-        sweeping = asyncio.create_task(sweep_ended(Inline(books.engine, books.catalogue, books.clock)))
+        sweeping = asyncio.create_task(sweep_ended(InlineOffice(books)))
         assert await rows_after(books, ENDED_PAUSE_S / 2) == 2
         assert await rows_after(books, ENDED_PAUSE_S) == 1
         books.clock.now_ms += 1
@@ -77,7 +59,7 @@ def test_replies_beyond_the_bound_for_all_are_dropped_from_time_to_time(books: B
     """The oldest, now and every half a minute; the bound is the one of the newest configuration."""
     books.catalogue = make_catalogue(bounds=Bounds(reply_bytes=70))
     books.add(make_account(), make_key())
-    office = Inline(books.engine, books.catalogue, books.clock)
+    office = InlineOffice(books)
 
     def kept() -> int:
         number: int = books.rows("SELECT count(*) FROM idempotency_keys WHERE reply IS NOT NULL")[0][0]
@@ -116,7 +98,7 @@ def test_a_sweep_that_fails_is_tried_again(books: Books) -> None:
     books.pragmas["query_only"] = 1
 
     async def run() -> None:
-        sweeping = asyncio.create_task(sweep_ended(Inline(books.engine, books.catalogue, books.clock)))
+        sweeping = asyncio.create_task(sweep_ended(InlineOffice(books)))
         assert await rows_after(books, ENDED_PAUSE_S) == 1
         books.pragmas["query_only"] = 0
         assert await rows_after(books, ENDED_INTERVAL_S) == 0

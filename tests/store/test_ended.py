@@ -1,15 +1,18 @@
-"""What has ended of signing in is taken away, and nothing else."""
+"""What has ended is taken away, and nothing else."""
 
 import pytest
 
 from tarazu.domain.attempts import Rule
+from tarazu.domain.errors import Error
 from tarazu.domain.people import PersonKind
+from tarazu.domain.refused import KEPT_MS, Kind, Refused
 from tarazu.store.devices import DEVICE_DAYS, insert_device
 from tarazu.store.ended import ENDED_MAX, take_ended_away
 from tarazu.store.engine import transaction
 from tarazu.store.invitations import replace_invitation
 from tarazu.store.owners import Owner
 from tarazu.store.pending_sign_ins import PENDING_MS, insert_pending
+from tarazu.store.refused_requests import write_refused
 from tarazu.store.sessions import insert_session
 from tarazu.store.sign_in_failures import count_failure
 from tests.support.books import Books
@@ -18,7 +21,7 @@ from tests.support.values import DAY_MS, NOON_MS, make_account
 
 pytestmark = pytest.mark.both_stores
 
-TABLES = ("sessions", "invitations", "devices", "pending_sign_ins", "sign_in_failures")
+TABLES = ("sessions", "invitations", "devices", "pending_sign_ins", "sign_in_failures", "refused_requests")
 
 
 def taken(books: Books, now_ms: int) -> int:
@@ -45,9 +48,17 @@ def test_what_has_ended_goes_and_what_has_not_stays(books: Books) -> None:
             insert_device(connection, digest(number), owner, expires_at_ms - DEVICE_DAYS * DAY_MS)
             insert_pending(connection, digest(number), owner, expires_at_ms - PENDING_MS)
             count_failure(connection, {digest(number): Rule(5, end_ms - NOON_MS, 1)}, NOON_MS + number - 1)
-    assert (taken(books, end_ms - 1), sizes(books)) == (0, [2] * 5)
-    assert (taken(books, end_ms), sizes(books)) == (1, [1] * 5)
-    assert (taken(books, end_ms + 1), sizes(books)) == (1, [0] * 5)
+            kind = Kind(
+                account_id=account_id,
+                key_id="key_1",
+                error=Error.ACCOUNT_UNAVAILABLE,
+                model_id=None,
+                slot_ms=expires_at_ms - KEPT_MS,
+            )
+            write_refused(connection, [Refused(kind=kind, requests=1, first_at_ms=0, last_at_ms=0)])
+    assert (taken(books, end_ms - 1), sizes(books)) == (0, [2] * 6)
+    assert (taken(books, end_ms), sizes(books)) == (1, [1] * 6)
+    assert (taken(books, end_ms + 1), sizes(books)) == (1, [0] * 6)
 
 
 def test_no_more_than_the_bound_go_at_once(books: Books) -> None:
@@ -57,4 +68,4 @@ def test_no_more_than_the_bound_go_at_once(books: Books) -> None:
         count_failure(connection, rules, NOON_MS)
     assert taken(books, NOON_MS + 1) == ENDED_MAX
     assert taken(books, NOON_MS + 1) == 1
-    assert sizes(books) == [0] * 5
+    assert sizes(books) == [0] * 6

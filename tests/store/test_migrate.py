@@ -38,6 +38,7 @@ TABLES = {
     "idempotency_keys",
     "intake",
     "backend_rests",
+    "refused_requests",
     "operators",
     "logins",
     "sessions",

@@ -116,14 +116,14 @@ def _hold(asked: Asked, caller: Caller, catalogue: Catalogue, now_ms: int) -> Ho
     assert account.period == period_of(now_ms, catalogue.zone), "the account is on another period's page"
     plan = catalogue.plan(account.plan)
     if plan is None and account.balance <= 0:
-        return Refusal(error=Error.UPGRADE_REQUIRED, message=_unpaid(Error.UPGRADE_REQUIRED, catalogue))  # 14
+        message = _unpaid(Error.UPGRADE_REQUIRED, catalogue)
+        return Refusal(error=Error.UPGRADE_REQUIRED, message=message, sender=_sender(caller))  # 14
     model = catalogue.usable_model(asked.request.model, catalogue.offer(account.plan), caller.key.models)
     if model is None:
-        return Refusal(error=Error.MODEL_NOT_FOUND)  # 15
+        return Refusal(error=Error.MODEL_NOT_FOUND, sender=_sender(caller))  # 15
     source = source_for(account, plan, model.credits)
     if source is None:
-        message = _unpaid(Error.API_CREDITS_EXHAUSTED, catalogue)
-        return _exhausted(account, plan, model, message)  # 16
+        return _exhausted(caller, plan, model, _unpaid(Error.API_CREDITS_EXHAUSTED, catalogue))  # 16
     return Hold(
         request_id=asked.request_id,
         account_id=account.id,
@@ -181,7 +181,8 @@ def _unpaid(error: Error, catalogue: Catalogue) -> str | None:
     return None if payment_url is None else f"{error.value.message} Pay here: {payment_url}"
 
 
-def _exhausted(account: Account, plan: Plan | None, model: Model, message: str | None) -> Refusal:
+def _exhausted(caller: Caller, plan: Plan | None, model: Model, message: str | None) -> Refusal:
+    account = caller.account
     return Refusal(
         error=Error.API_CREDITS_EXHAUSTED,
         message=message,
@@ -192,4 +193,5 @@ def _exhausted(account: Account, plan: Plan | None, model: Model, message: str |
             cost=model.credits,
             api_credit_balance=account.balance,
         ),
+        sender=_sender(caller),
     )

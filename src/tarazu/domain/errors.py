@@ -142,7 +142,8 @@ NOTHING = PassedOver()
 class Refusal(Struct, frozen=True, kw_only=True):
     """One request refused. `message` overrides the table's; `retry_after_s` is what Retry-After says.
 
-    `sender` is whose key was presented, in refusals by rows 4 to 7, where the books have that key; it is for the log.
+    `sender` is whose key was presented, in refusals by rows 4 to 7 and 14 to 16, where the books have that key; it is
+    for the log and the history.
     """
 
     error: Error

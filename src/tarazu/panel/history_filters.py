@@ -23,6 +23,7 @@ ENDINGS = {
     Ending.SUCCEEDED: later("succeeded"),
     Ending.FAILED: later("failed"),
     Ending.RUNNING: later("running"),
+    Ending.REFUSED: later("refused"),
 }
 
 Choice = tuple[str, str]

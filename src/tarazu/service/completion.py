@@ -19,6 +19,7 @@ from tarazu.domain.prompt import ChatRequest, estimate_tokens
 from tarazu.domain.rate_limit import RateLimit
 from tarazu.service.identifiers import COMPLETION_PREFIX, current_request
 from tarazu.service.pulse import Pulse
+from tarazu.service.refused_requests import RefusedRequests
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.ledger import Ledger
 
@@ -61,7 +62,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Completions:
     """Serves completions, at most `max_in_flight` at once, and at most `max_in_flight_per_account` of one account.
 
-    `pulse` is that of the event loop.
+    `pulse` is that of the event loop; `refused` takes note of what is refused.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Completions:
         ledger: Ledger,
         pools: Mapping[str, Pool],
         pulse: Pulse,
+        refused: RefusedRequests,
         *,
         max_in_flight: int,
         max_in_flight_per_account: int,
@@ -76,6 +78,7 @@ class Completions:
         self._ledger = ledger
         self._pools = pools
         self.pulse = pulse
+        self._refused = refused
         self._max_in_flight = max_in_flight
         self._max_in_flight_per_account = max_in_flight_per_account
         self._in_flight = 0
@@ -95,7 +98,10 @@ class Completions:
             caller = await self._ledger.identify(key)
         except BooksUnavailableError:
             return books_unavailable()
-        return caller if isinstance(caller, Refusal) else caller.account.id
+        if isinstance(caller, Refusal):
+            self._refused.note(caller, None)
+            return caller
+        return caller.account.id
 
     async def complete(
         self, key: PresentedKey, request: ChatRequest | Refusal, idempotency: Idempotency | None = None
@@ -120,6 +126,7 @@ class Completions:
         )
         outcome = decision.outcome
         if isinstance(outcome, Refusal):
+            self._refused.note(outcome, request.model if isinstance(request, ChatRequest) else None)
             return Answer(outcome=outcome, rate_limit=decision.rate_limit)
         assert isinstance(request, ChatRequest)
         if isinstance(outcome, Replay):

@@ -14,6 +14,7 @@ from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_start
 from tarazu.service.finding import existing_account
 from tarazu.service.reports import HistoryEntry, HistoryFilter, history
 from tarazu.store.credit_history import CreditChange, credit_changes
+from tarazu.store.refused_requests import RefusedRow
 from tarazu.store.usage import Usage, UsageOfDay, usage_of_days
 
 PART_LINES = 1_000
@@ -99,17 +100,23 @@ def csv_text(lines: Iterable[Line]) -> str:
 
 REQUEST_COLUMNS = (
     *("id", "time", "time_utc", "key_id", "key", "model", "outcome", "cause", "price", "credits", "source"),
-    *("tries", "prompt_tokens", "completion_tokens", "duration_ms"),
+    *("tries", "prompt_tokens", "completion_tokens", "duration_ms", "requests", "last_time_utc"),
 )
 CREDIT_COLUMNS = ("id", "time", "time_utc", "kind", "credits", "reference", "reason")
 USAGE_COLUMNS = ("day", "model", "key_id", "key", *Usage.__struct_fields__)
 
 
-def _request_line(entry: HistoryEntry, zone: tzinfo) -> Line:
+def _request_line(entry: HistoryEntry | RefusedRow, zone: tzinfo) -> Line:
+    if isinstance(entry, RefusedRow):
+        return (
+            *(entry.id, *_times(entry.first_at_ms, zone), entry.key_id, entry.key_name, entry.model_id),
+            *(entry.ending.value, entry.code, None, 0, None),
+            *(None, None, None, None, entry.requests, iso_time(entry.last_at_ms)),
+        )
     return (
         *(entry.id, *_times(entry.created_at_ms, zone), entry.key_id, entry.key_name, entry.model_id),
         *(entry.ending.value, entry.cause and entry.cause.value, entry.price, entry.credits, entry.source.value),
-        *(entry.tries, entry.prompt_tokens, entry.completion_tokens, entry.duration_ms),
+        *(entry.tries, entry.prompt_tokens, entry.completion_tokens, entry.duration_ms, 1, None),
     )
 
 

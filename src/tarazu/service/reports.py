@@ -3,10 +3,12 @@
 An overview is read from the daily usage, and a page of history by its index: neither takes longer as the books grow.
 """
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import tzinfo
 from enum import StrEnum
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +34,9 @@ from tarazu.service.finding import existing_account, no_key
 from tarazu.service.identifiers import completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
 from tarazu.store.keys import SoughtKeys, count_keys, find_key, keys_found
+from tarazu.store.newest import NewestPage, Place
 from tarazu.store.pages import on_page
+from tarazu.store.refused_requests import RefusedRow, find_refused, newest_refused
 from tarazu.store.request_history import Ending, RequestFilter, RequestRow, find_request, newest_requests
 from tarazu.store.topups import last_topup
 from tarazu.store.usage import WHOLE, Part, Usage, usage_by_day_and_model, usage_by_key
@@ -179,12 +183,13 @@ class HistoryFilter(Struct, frozen=True, kw_only=True):
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """Requests, the newest first; `before` is the one that the next page begins after, None when there is no next one.
+    """Requests, the newest first, those that were refused summed up and at the time of the first of them.
 
-    `looked_at` is how many were gone through where the page ends for their number, and not for its length.
+    `before` is the id of what the next page begins after, None when there is no next one. `looked_at` is how many were
+    gone through where the page ends for their number, and not for its length.
     """
 
-    entries: tuple[HistoryEntry, ...]
+    entries: tuple[HistoryEntry | RefusedRow, ...]
     before: str | None = None
     looked_at: int | None = None
 
@@ -326,27 +331,57 @@ def history(
         since_ms=None if sought.first_day is None else day_start_ms(sought.first_day, zone),
         until_ms=None if sought.last_day is None else day_start_ms(day_after(sought.last_day), zone),
     )
-    try:
-        found = newest_requests(connection, account_id, limit=limit, before=before, sought=filter_)
-    except LookupError:
-        raise NotThereError("There is no request {request!r}.", request=before) from None
-    return History(entries=tuple(map(_entry, found.rows)), before=found.before, looked_at=found.looked_at)
+    of_requests, of_refused = _places(connection, account_id, before)
+    requests: NewestPage[RequestRow] = NewestPage([])
+    refused: NewestPage[RefusedRow] = NewestPage([])
+    if sought.ending is not Ending.REFUSED:
+        requests = newest_requests(connection, account_id, limit=limit, before=of_requests, sought=filter_)
+    if sought.ending in {None, Ending.REFUSED}:
+        refused = newest_refused(connection, account_id, limit=limit, before=of_refused, sought=filter_)
+    newest_first: Iterable[HistoryEntry | RefusedRow] = heapq.merge(
+        map(_entry, requests.rows), refused.rows, key=_age_of
+    )
+    # Where one of them goes on, what is older of the other is for the next page.
+    ends = [
+        (_age(page.end.at_ms, is_refused=page is refused), page) for page in (requests, refused) if page.end is not None
+    ]
+    age, page = min(ends, default=(None, None), key=itemgetter(0))
+    entries = tuple(entry for entry in newest_first if age is None or _age_of(entry) <= age)
+    if len(entries) > limit:
+        return History(entries=entries[:limit], before=entries[limit - 1].id)
+    if page is None or page.end is None:
+        return History(entries=entries)
+    return History(entries=entries, before=page.end.id, looked_at=page.looked_at)
 
 
-def history_entry(connection: Connection, account_id: str, request_id: str) -> HistoryEntry:
-    """Find one request of an account by its whole id, or by the `X-Request-Id` of its answer.
+def _age_of(entry: HistoryEntry | RefusedRow) -> tuple[int, bool]:
+    if isinstance(entry, RefusedRow):
+        return _age(entry.first_at_ms, is_refused=True)
+    return _age(entry.created_at_ms, is_refused=False)
+
+
+def _age(at_ms: int, *, is_refused: bool) -> tuple[int, bool]:
+    """Tell by what a history is ordered; of one instant those that were admitted come first."""
+    return -at_ms, is_refused
+
+
+def _places(connection: Connection, account_id: str, before: str | None) -> tuple[Place | None, Place | None]:
+    """Tell where a history goes on, among requests and among those that were refused.
 
     Raises:
-        ProvisioningError: the account has no request with this id; there may be one in another.
+        ProvisioningError: the account has neither with this id.
     """
-    found = find_request(connection, account_id, completion_id_of(request_id))
-    if found is None:
-        raise NotThereError("There is no request {request!r}.", request=request_id)
-    return _entry(found)
+    if before is None:
+        return None, None
+    if request := find_request(connection, account_id, before):
+        return request.place, Place(request.created_at_ms + 1, "")
+    if refused := find_refused(connection, account_id, before):
+        return Place(refused.first_at_ms, ""), Place(refused.first_at_ms, refused.id)
+    raise NotThereError("There is no request {request!r}.", request=before)
 
 
 def history_of_one(connection: Connection, account_id: str, request_id: str) -> History:
-    """List the one request of an account that has this id, if there is one."""
+    """List the one request of an account with this id, or with this `X-Request-Id` of its answer, if there is one."""
     found = find_request(connection, account_id, completion_id_of(request_id))
     return History(entries=() if found is None else (_entry(found),))
 

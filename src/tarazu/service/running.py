@@ -29,6 +29,7 @@ from tarazu.service.pools import LocalAddresses, Pools, local_paths
 from tarazu.service.proving import Prover
 from tarazu.service.pulse import Pulse
 from tarazu.service.readiness import ReadinessCheck
+from tarazu.service.refused_requests import RefusedRequests
 from tarazu.service.resting import tell_rests
 from tarazu.service.signing_in import SigningIn
 from tarazu.service.upkeep import bound_replies, keep_up, sweep_ended
@@ -93,10 +94,12 @@ class Service:
         operator_office = self.people[PersonKind.OPERATOR].office
         self.program_office = BackOffice(self._engine, configuration.catalogue, self.clock, beside=operator_office)
         self.operators = configuration.operators
+        self._refused = RefusedRequests(self.clock)
         self.completions = Completions(
             self.ledger,
             self.pools,
             self.pulse,
+            self._refused,
             max_in_flight=server.max_in_flight,
             max_in_flight_per_account=server.in_flight_of_account,
         )
@@ -110,6 +113,7 @@ class Service:
             asyncio.create_task(sweep_ended(self.program_office)),
             asyncio.create_task(bound_replies(self.program_office)),
             asyncio.create_task(tell_rests(self.ledger, self.pools, self._rests_changed, new_process_id())),
+            asyncio.create_task(self._refused.tell(self.program_office)),
         ]
         if self._link is not None:
             self._link.follow(self._obey)
@@ -119,6 +123,8 @@ class Service:
         """Finish what waits for the books, and close all connections."""
         for task in self._background:
             task.cancel()
+        await asyncio.wait(self._background)
+        await self._refused.tell_now(self.program_office)
         self.pulse.stop()
         self._passwords.close()
         for office in self._offices:

@@ -1,10 +1,17 @@
-"""Take away what has ended of signing in: sessions, invitations, known browsers, counts of wrong passwords."""
+"""Take away what has ended: what is kept for a while of signing in, and of requests that were refused."""
 
 from typing import Any
 
 from sqlalchemy import Column, Connection, Delete, bindparam, delete, select
 
-from tarazu.store.schema import devices, invitations, pending_sign_ins, sessions, sign_in_failures
+from tarazu.store.schema import (
+    devices,
+    invitations,
+    pending_sign_ins,
+    refused_requests,
+    sessions,
+    sign_in_failures,
+)
 
 ENDED_MAX = 1_000
 """Rows of each table that one transaction takes away."""
@@ -27,4 +34,5 @@ _STATEMENTS = (
     _ended(devices.c.digest, devices.c.expires_at_ms),
     _ended(pending_sign_ins.c.digest, pending_sign_ins.c.expires_at_ms),
     _ended(sign_in_failures.c.subject, sign_in_failures.c.until_ms),
+    _ended(refused_requests.c.id, refused_requests.c.expires_at_ms),
 )

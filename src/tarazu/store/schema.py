@@ -125,6 +125,27 @@ The migrations say so, and that the index there has only what is held: said here
 load PostgreSQL's dialect, a tenth of its start.
 """
 
+refused_requests = Table(
+    "refused_requests",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("account_id", String, nullable=False),
+    Column("key_id", String, nullable=False),
+    Column("code", String, nullable=False),
+    Column("model_id", String),
+    Column("requests", BigInteger, nullable=False),
+    Column("first_at_ms", BigInteger, nullable=False),
+    Column("last_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    CheckConstraint("requests >= 1", name="requests"),
+    Index("ix_refused_requests_account_id_first_at_ms", "account_id", "first_at_ms"),
+)
+"""Requests that were refused, summed up: one row for those of a key, an error, a model and ten minutes.
+
+`model_id` is the one asked for, sold or not. No foreign key: its check would lock the account, before the ledger does
+in its own order.
+"""
+
 topups = Table(
     "topups",
     metadata,

@@ -87,7 +87,7 @@ ROUTES = (
         summary="Show a request",
         description=(
             "By its id, `chatcmpl_…`, or by the `X-Request-Id` of its answer, `req_…`. A request that was refused "
-            "before it cost anything is not in the books; the log has its line."
+            "has no row: the history of its account adds such requests up, and the log has its line."
         ),
         answer=RequestObject(
             id="chatcmpl_0V2yJ8kQmZ4tB7wXc1NfRpL",

@@ -14,6 +14,7 @@ from tarazu.service.back_office import BackOffice
 from tarazu.service.checks import UNCHANGED
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.reports import HistoryEntry, Overview, history, overview
+from tarazu.store.refused_requests import RefusedRow
 from tarazu.store.trail import list_acts
 
 NEWEST = 5
@@ -24,7 +25,7 @@ class AccountGlance(Struct, frozen=True, kw_only=True):
     """All that the page shows, of one moment."""
 
     overview: Overview
-    requests: tuple[HistoryEntry, ...]
+    requests: tuple[HistoryEntry | RefusedRow, ...]
     acts: tuple[ActLine, ...]
 
 
