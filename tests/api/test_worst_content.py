@@ -107,7 +107,7 @@ OF_FRAMES = frozenset({"content-length", "transfer-encoding"})
 PARAMETERS = frozenset(
     {"account", "account_id", "before", "id", "kept", "limit", "model", "next", "search"}
     | {"order", "capability", "ended", "page", "plan", "span", "status", "v"}
-    | {"from", "key", "outcome", "range", "until"}
+    | {"from", "key", "outcome", "range", "until", "act", "who"}
 )
 FIELDS = frozenset(
     {

@@ -80,6 +80,7 @@ def test_set_changes_plan_and_status_apart(tarazu: Commands) -> None:
     changed = tarazu.json("account", "set", account_id, "--no-plan", "--status", "active")
     assert (changed["plan"], changed["status"], changed["limit"]) == (None, "active", 0)
     assert tarazu.json("account", "set", account_id, "--no-second-factor") == changed
+    assert tarazu.json("account", "rename", account_id, "Ada L.") == {**changed, "name": "Ada L."}
 
 
 @pytest.mark.parametrize(

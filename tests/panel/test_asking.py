@@ -39,6 +39,8 @@ HARMLESS = {
     "/panel/playground": "its button is the wish; a message is charged once",
     "/panel/playground/take-up": READS,
     "/admin/accounts/new": "ends nothing",
+    "/admin/accounts/new/invited": "ends nothing",
+    "/admin/accounts/{account_id}/name": "can be changed back",
     "/admin/accounts/{account_id}/terms": "another plan can be chosen again",
     "/admin/accounts/{account_id}/invite": "only an older link ends, which the page says",
     "/admin/accounts/{account_id}/invitation": "its button says that the link is copied",

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from starlette.routing import Mount, Route
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.calendar import day_of
 from tarazu.panel.formats import LEFT_TO_RIGHT
 from tarazu.store.engine import transaction
 from tarazu.store.trail import Act
@@ -29,6 +30,8 @@ KEY = re.compile(r"trz_[0-9A-Za-z]{50}")
 LINK = re.compile(r"http://\S+/panel/invitation/[0-9A-Za-z]{43}")
 FORMS = {
     "/accounts/new": {"name": "Eve", "plan": "", "status": "active"},
+    "/accounts/new/invited": {"name": "Eve", "email": "eve@example.com", "plan": "", "status": "active"},
+    "/accounts/ACCOUNT/name": {"name": "not ours"},
     "/accounts/ACCOUNT/terms": {"plan": "basic", "plan_before": "large"},
     "/accounts/ACCOUNT/status": {"status": "blocked"},
     "/accounts/ACCOUNT/email": {"email": "stolen@example.com"},
@@ -64,10 +67,12 @@ PAGES = (
     "/accounts/ACCOUNT/credits.csv",
     "/accounts/ACCOUNT/usage.csv",
     "/accounts/ACCOUNT/trail",
+    "/accounts/ACCOUNT/trail.csv",
     "/intake",
     "/catalogue",
     "/audit",
     "/trail",
+    "/trail.csv",
 )
 OF_BOTH_SITES = {"/settings", "/sign-in", "/sign-out", "/invitation", "/language", "/static"}
 """Beginnings of pages that holders have too, with tests of their own."""
@@ -223,6 +228,41 @@ def test_an_account_that_cannot_be_is_refused_in_words(
     assert refused.field("name") == fields.get("name", "kept")
     assert shop.newest_act() == before
     assert shop.visitor.send("/admin/accounts/new", name="x", status="dead").status == 400
+
+
+def test_an_account_is_opened_and_its_holder_invited_at_once(shop: Shop) -> None:
+    """By one form, whose link is shown; one without an email, or blocked, is refused before anything is opened."""
+    sent = {"name": "Nika", "email": "nika@example.com", "plan": "basic", "status": "active"}
+    before = shop.newest_act()
+    for wrong, said in (
+        ({"email": " "}, "An invitation needs an email."),
+        ({"status": "blocked"}, "cannot be invited"),
+    ):
+        refused = shop.visitor.send("/admin/accounts/new/invited", **{**sent, **wrong})
+        assert (refused.status, said in refused.text, refused.field("name")) == (422, True, "Nika")
+    assert shop.newest_act() == before
+    shown = shop.visitor.send("/admin/accounts/new/invited", **sent)
+    (link,) = LINK.findall(shown.text)
+    opened, invited = shop.service.provisioning.trail(limit=2).acts[::-1]
+    assert (opened.act, invited.act, opened.account_id) == ("account.create", "account.invite", invited.account_id)
+    guest = Visitor(shop.service)
+    path = link.removeprefix(f"http://127.0.0.1:{shop.service.port}")
+    assert guest.get(path).status == 200
+    assert guest.follow(guest.send(path, password=PASSWORD)).status == 200
+
+
+def test_an_account_is_renamed(shop: Shop) -> None:
+    """Its page says so, and tells when it was opened and when its last request came."""
+    assert "Last request none so far" in shop.visitor.get(shop.account).text
+    renamed = shop.visitor.send(f"{shop.account}/name", name="Zeynab")
+    assert shop.said() == shop.did("account.set")
+    assert shop.newest_act().detail["name"][1] == "Zeynab"
+    assert "The account has its new name." in shop.visitor.follow(renamed).text
+    assert call(shop.service, shop.customer.secret).status == 200
+    assert re.search(r"Opened \d+ \w+ \d{4}, \d\d:\d\d Last request \d+ \w+ \d{4}", shop.visitor.get(shop.account).text)
+    refused = shop.visitor.send(f"{shop.account}/name", name=" ")
+    assert (refused.status, "The name is missing" in refused.text) == (422, True)
+    assert shop.service.account(shop.customer).name == "Zeynab"
 
 
 def test_accounts_are_found_by_what_is_known_of_them(shop: Shop) -> None:
@@ -543,6 +583,23 @@ def test_the_catalogue_shows_prices_and_servers_but_no_key(shop: Shop) -> None:
     assert "BACKEND_KEY" not in page.answer.body.decode()
 
 
+def test_the_catalogue_says_how_the_file_stands_to_it(shop: Shop) -> None:
+    """Nothing while it is in force; that there are changes, or problems, where a reload would find some."""
+    file = shop.service.config
+    before = file.read_text()
+    assert "tarazu reload" not in shop.visitor.get("/admin/catalogue").text
+    try:
+        file.write_text(before.replace("Test One", "Test Uno"))
+        assert "changes that are not in force" in shop.visitor.get("/admin/catalogue").text
+        file.write_text(before + "\n[nonsense]\n[more]\n")
+        broken = shop.visitor.get("/admin/catalogue")
+        assert "has 2 problems, so a reload is refused" in broken.text
+        assert "nonsense" not in broken.text
+    finally:
+        file.write_text(before)
+    assert "in force" not in shop.visitor.get("/admin/catalogue").text
+
+
 def test_the_catalogue_is_searched(shop: Shop) -> None:
     """Models by what they are called, backends by where they are too."""
 
@@ -638,6 +695,33 @@ def test_the_trail_of_an_account_is_found_by_all_that_it_is_known_by(shop: Shop)
     assert missing.status == 404
     assert "No account has this id, email or name." in missing.text
     assert missing.field("account") == "nobody"
+
+
+def test_the_trail_is_narrowed_by_what_who_and_when(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any mixture, for all accounts and for one; the same events come as a file."""
+    monkeypatch.setattr("tarazu.service.csv_files.PART_LINES", 2)
+    for _ in range(3):
+        shop.visitor.send(f"{shop.account}/keys/{shop.customer.key_id}/pause")
+        shop.visitor.send(f"{shop.account}/keys/{shop.customer.key_id}/resume")
+    shop.service.provisioning.add_credit(shop.customer.account_id, 5, reference=f"of {shop.customer.account_id}")
+    today = day_of(shop.service.clock(), shop.service.configuration.catalogue.zone)
+
+    def found(page: str, query: str) -> int:
+        lines = shop.visitor.get(f"{page}.csv?{query}").answer.body.decode("utf-8-sig").splitlines()
+        shown = shop.visitor.get(f"{page}?{query}").answer.body.decode()
+        assert min(25, len(lines) - 1) == shown.count("<time ")
+        return len(lines) - 1
+
+    path = f"{shop.account}/trail"
+    assert found(path, "act=key.pause") == 3
+    assert found(path, "who=TESTS") == 3  # the account, its key, its credits
+    assert found(path, f"who={shop.operator.email}&act=key.resume&from={today}") == 3
+    assert found(path, "act=no.such") == found(path, "who=nobody") == found(path, "until=2001-01-01") == 0
+    assert found("/admin/trail", f"who={shop.operator.email}&act=key.pause&until={today}") >= 3
+    assert found("/admin/trail", "act=credit.add&until=1380/01/01") == 0
+    for page in (path, "/admin/trail"):
+        assert "Write dates as year, month and day" in shop.visitor.get(f"{page}?from=soon").text
+        assert shop.visitor.get(f"{page}.csv?from=soon").status == 400
 
 
 def test_a_long_trail_has_pages(shop: Shop) -> None:

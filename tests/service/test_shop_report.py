@@ -258,7 +258,7 @@ def test_the_requests_of_each_hour_are_counted_with_those_that_failed(books: Boo
 
 
 def test_accounts_that_need_care_are_counted(books: Books) -> None:
-    """Active ones on a plan with neither quota nor balance, this month; and those that are not verified."""
+    """Active ones on a plan with nothing or little left of quota and balance this month; and who is not verified."""
     plan = books.catalogue.plans["basic"]
     period = day_of(NOON_MS, books.catalogue.zone)[:7]
     books.add(
@@ -274,8 +274,11 @@ def test_accounts_that_need_care_are_counted(books: Books) -> None:
             status=AccountStatus.BLOCKED,
         ),
         make_account(id="acc_7", status=AccountStatus.UNVERIFIED),
+        make_account(
+            id="acc_8", plan=plan.name, used=plan.monthly_credits, period=period, balance=plan.monthly_credits
+        ),
     )
     with transaction(books.engine, read_only=True) as connection:
         found = care(connection, books.catalogue, NOON_MS, accounts_by_status(connection))
-    assert (found.exhausted, found.unverified) == (1, 1)
+    assert (found.exhausted, found.low, found.unverified) == (1, 1, 1)
     books.execute("UPDATE accounts SET used = 0, balance = 0")

@@ -162,6 +162,28 @@ def set_(
 
 
 @account_app.command
+def rename(
+    account_id: AccountId,
+    name: Annotated[str, Parameter(metavar="NAME", help="Whose account it is, for people.")],
+    /,
+    *,
+    as_json: AsJson = False,
+    config: ConfigPath = None,
+) -> None:
+    """Give an account another name.
+
+    For example:
+
+        tarazu account rename acc_9Kx2QwErTyUiOp "Ada Lovelace"
+    """
+    configuration = read_configuration(config)
+    with open_provisioning(configuration) as provisioning:
+        account = provisioning.set_account(account_id, name=name)
+        done(f"The account {account_id} is called {account.name}.")
+    _print_account(AccountDocument.of(account, configuration.catalogue), as_json=as_json)
+
+
+@account_app.command
 def invite(account_id: AccountId, /, *, as_json: AsJson = False, config: ConfigPath = None) -> None:
     """Make a link by which the account's holder chooses a password for the panel.
 

@@ -12,7 +12,7 @@ from tarazu.domain.people import Operator
 if TYPE_CHECKING:
     from tarazu.service.admin_token_acts import IssuedToken
     from tarazu.service.people_acts import Invitation
-    from tarazu.service.provisioning import Trail
+    from tarazu.service.trails import Trail
 
 
 class InvitationDocument(Struct, frozen=True, kw_only=True):

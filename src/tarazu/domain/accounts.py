@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from tarazu.domain.calendar import MILLISECONDS_PER_MINUTE
+
 
 class AccountStatus(StrEnum):
     """Whether an account may use the service; only `active` may."""
@@ -32,6 +34,11 @@ class Window(Struct, frozen=True):
     minute: int = 0
     taken: int = 0
 
+    @property
+    def last_used_ms(self) -> int | None:
+        """When the minute began, in milliseconds; None where no request has come, as that of 1970 says."""
+        return self.minute * MILLISECONDS_PER_MINUTE or None
+
 
 class Account(Struct, frozen=True, kw_only=True):
     """One buyer. `used` is what plan requests of `period` (YYYY-MM) cost; `used` and `balance` are in credits.
@@ -51,6 +58,11 @@ class Account(Struct, frozen=True, kw_only=True):
     created_at_ms: int
     abandoned_hour: int = 0
     abandoned_taken: int = 0
+
+    @property
+    def last_used_ms(self) -> int | None:
+        """When the minute began in which its last request took a place in the window; None where none has."""
+        return self.window.last_used_ms
 
 
 class Key(Struct, frozen=True, kw_only=True):

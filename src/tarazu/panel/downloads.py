@@ -30,14 +30,16 @@ class Downloads:
         narrowed = read_narrowed(visit, self._office.clock())
         if narrowed.refusal is not None:
             raise HTTPException(HTTPStatus.BAD_REQUEST)
-        return await self._send("requests", requests_csv(self._account_id(visit), visit.formats.zone, narrowed.sought))
+        return await send_csv(
+            self._office, "requests", requests_csv(self._account_id(visit), visit.formats.zone, narrowed.sought)
+        )
 
     async def credits(self, visit: Visit) -> Response:
         """Send the top-ups and corrections of the days that are asked for, or all."""
         first, last = self._span(visit)
         zone = visit.formats.zone
-        return await self._send(
-            "credits", credits_csv(self._account_id(visit), zone, first, last, with_who=self._with_who)
+        return await send_csv(
+            self._office, "credits", credits_csv(self._account_id(visit), zone, first, last, with_who=self._with_who)
         )
 
     async def usage(self, visit: Visit) -> Response:
@@ -46,7 +48,7 @@ class Downloads:
         if first is last is None:
             days = read_days(visit.query("range"), "", "", self._today(visit)).days
             first, last = days.first, days.last
-        return await self._send("usage", usage_csv(self._account_id(visit), first, last))
+        return await send_csv(self._office, "usage", usage_csv(self._account_id(visit), first, last))
 
     def _span(self, visit: Visit) -> tuple[str | None, str | None]:
         try:
@@ -57,20 +59,21 @@ class Downloads:
     def _today(self, visit: Visit) -> str:
         return day_of(self._office.clock(), visit.formats.zone)
 
-    async def _send(self, name: str, file: CsvFile) -> Response:
-        """Send a file. What is wrong with it at once is answered as on any page; what fails later breaks it off."""
-        part = await self._office.look(lambda connection: file.read(connection, None))
 
-        async def parts() -> AsyncIterator[str]:
-            yield BYTE_ORDER_MARK + csv_text([file.head, *part.lines])
-            after = part.after
-            while after is not None:
-                further = await self._office.look(partial(_further, file, after))
-                after = further.after
-                yield csv_text(further.lines)
+async def send_csv(office: BackOffice, name: str, file: CsvFile) -> Response:
+    """Send a file. What is wrong with it at once is answered as on any page; what fails later breaks it off."""
+    part = await office.look(lambda connection: file.read(connection, None))
 
-        headers = {"content-disposition": f'attachment; filename="tarazu-{name}.csv"'}
-        return StreamingResponse(parts(), media_type="text/csv", headers=headers)
+    async def parts() -> AsyncIterator[str]:
+        yield BYTE_ORDER_MARK + csv_text([file.head, *part.lines])
+        after = part.after
+        while after is not None:
+            further = await office.look(partial(_further, file, after))
+            after = further.after
+            yield csv_text(further.lines)
+
+    headers = {"content-disposition": f'attachment; filename="tarazu-{name}.csv"'}
+    return StreamingResponse(parts(), media_type="text/csv", headers=headers)
 
 
 def _further(file: CsvFile, after: object, connection: Connection) -> CsvPart:

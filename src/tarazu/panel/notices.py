@@ -34,6 +34,7 @@ NOTICES = {
     "password-chosen": later("Welcome. Your password is set."),
     "language-changed": later("Your language is saved."),
     "account-opened": later("The account is created. Now give it keys, credits or an invitation to the panel."),
+    "account-renamed": later("The account has its new name."),
     "account-changed": later("The account is changed. It takes effect with the next request."),
     "account-stopped": later("The account is not active any more. Requests with its keys are refused."),
     "email-changed": later("The email is changed. Make an invitation, with which its holder chooses a password."),

@@ -117,23 +117,25 @@ class AccountActs(Acting):
         self,
         account_id: str,
         *,
+        name: str | Unchanged = UNCHANGED,
         email: str | Unchanged = UNCHANGED,
         plan: str | Unchanged | None = UNCHANGED,
         status: AccountStatus | Unchanged = UNCHANGED,
     ) -> Account:
-        """Change email, plan or status, from the next request on.
+        """Change name, email, plan or status, from the next request on.
 
         Where the email changes or the account is blocked, the holder's sessions and invitation end; with another email
         the password and the second factor go too, since another person may be behind it.
 
         Raises:
-            ProvisioningError: no such account or plan, a bad email, or one that is taken.
+            ProvisioningError: no such account or plan, a bad name or email, or an email that is taken.
         """
         with self._transaction() as connection:
             lock_account(connection, account_id)
             before = existing_account(connection, account_id)
             account = replace(
                 before,
+                name=before.name if isinstance(name, Unchanged) else checked_text("name", name, NAME_LENGTH_MAX),
                 email=before.email if isinstance(email, Unchanged) else checked_email(email),
                 plan=before.plan if isinstance(plan, Unchanged) else self._plan_name(plan),
                 status=before.status if isinstance(status, Unchanged) else status,
@@ -144,11 +146,11 @@ class AccountActs(Acting):
                 self._shut_out(connection, account_id, is_another_person=True)
             elif account.status is AccountStatus.BLOCKED:
                 self._shut_out(connection, account_id)
-            update_account(connection, account_id, plan=account.plan, status=account.status)
+            update_account(connection, account_id, name=account.name, plan=account.plan, status=account.status)
             changes = {
-                name: [getattr(before, name), getattr(account, name)]
-                for name in ("email", "plan", "status")
-                if getattr(before, name) != getattr(account, name)
+                member: [getattr(before, member), getattr(account, member)]
+                for member in ("name", "email", "plan", "status")
+                if getattr(before, member) != getattr(account, member)
             }
             if changes:
                 self._record(connection, "account.set", account_id, **changes)

@@ -1,4 +1,4 @@
-"""An account's requests, credits and usage as CSV, for a spreadsheet: read a part at a time, however many lines."""
+"""Requests, credits, usage and acts as CSV, for a spreadsheet: read a part at a time, however many lines."""
 
 import csv
 from collections.abc import Callable, Iterable
@@ -6,6 +6,7 @@ from datetime import datetime, tzinfo
 from io import StringIO
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection
@@ -13,8 +14,10 @@ from sqlalchemy import Connection
 from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_start_ms, iso_time
 from tarazu.service.finding import existing_account
 from tarazu.service.reports import HistoryEntry, HistoryFilter, history
+from tarazu.service.trails import TrailFilter, trail_page
 from tarazu.store.credit_history import CreditChange, credit_changes
 from tarazu.store.refused_requests import RefusedRow
+from tarazu.store.trail import Act
 from tarazu.store.usage import Usage, UsageOfDay, usage_of_days
 
 PART_LINES = 1_000
@@ -83,6 +86,16 @@ def usage_csv(account_id: str, first_day: str | None, last_day: str | None) -> C
     return CsvFile(USAGE_COLUMNS, read)
 
 
+def trail_csv(zone: tzinfo, sought: TrailFilter) -> CsvFile:
+    """Write the acts that are sought, the newest first."""
+
+    def read(connection: Connection, after: str | None) -> CsvPart:
+        found = trail_page(connection, sought, limit=PART_LINES, before=after)
+        return CsvPart([_act_line(act, zone) for act in found.acts], found.before)
+
+    return CsvFile(TRAIL_COLUMNS, read)
+
+
 def csv_text(lines: Iterable[Line]) -> str:
     """Write lines as the standard for CSV (RFC 4180) has it.
 
@@ -103,6 +116,7 @@ REQUEST_COLUMNS = (
     *("tries", "prompt_tokens", "completion_tokens", "duration_ms", "requests", "last_time_utc"),
 )
 CREDIT_COLUMNS = ("id", "time", "time_utc", "kind", "credits", "reference", "reason")
+TRAIL_COLUMNS = ("id", "time", "time_utc", "act", "made_by", "via", "account_id", "subject", "detail")
 USAGE_COLUMNS = ("day", "model", "key_id", "key", *Usage.__struct_fields__)
 
 
@@ -126,6 +140,12 @@ def _change_line(change: CreditChange, zone: tzinfo, *, with_who: bool) -> Line:
         *(change.reference, change.why),
     )
     return (*line, change.made_by) if with_who else line
+
+
+def _act_line(act: Act, zone: tzinfo) -> Line:
+    detail = msgspec.json.encode(act.detail).decode()
+    times = _times(act.made_at_ms, zone)
+    return (act.id, *times, act.act, act.made_by, act.via.value, act.account_id, act.subject, detail)
 
 
 def _usage_line(each: UsageOfDay) -> Line:

@@ -3,8 +3,6 @@
 Every act is one transaction. What is wrong with it is a ProvisioningError, whose message is for the person who asked.
 """
 
-from msgspec import Struct
-
 from tarazu.domain.accounts import Intake
 from tarazu.service.account_acts import AccountActs
 from tarazu.service.admin_token_acts import AdminTokenActs
@@ -13,25 +11,18 @@ from tarazu.service.checks import (
     checked_length,
 )
 from tarazu.service.credit_acts import CreditActs
-from tarazu.service.finding import existing_account, existing_request
+from tarazu.service.finding import existing_request
 from tarazu.service.key_acts import KeyActs
 from tarazu.service.people_acts import PeopleActs
-from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
+from tarazu.service.provisioning_errors import ProvisioningError
+from tarazu.service.trails import Trail, TrailFilter, trail_page
 from tarazu.store.intake import read_intake, write_intake
 from tarazu.store.request_history import RequestRow
-from tarazu.store.trail import Act, has_act, list_acts
 
 RETRY_AFTER_S_MAX = 86_400
 
 
 AUDITED = "books.audit"
-
-
-class Trail(Struct, frozen=True):
-    """Acts, newest first; `more` when there are older ones."""
-
-    acts: tuple[Act, ...]
-    more: bool
 
 
 class Provisioning(AccountActs, KeyActs, CreditActs, PeopleActs, AdminTokenActs):
@@ -80,12 +71,7 @@ class Provisioning(AccountActs, KeyActs, CreditActs, PeopleActs, AdminTokenActs)
         """
         checked_length(limit)
         with self._reading() as connection:
-            if account_id is not None:
-                existing_account(connection, account_id)
-            if before is not None and not has_act(connection, before):
-                raise NotThereError("There is no act {act!r}.", hint="List them with: tarazu admin trail", act=before)
-            found = list_acts(connection, limit=limit + 1, account_id=account_id, before=before)
-        return Trail(acts=tuple(found[:limit]), more=len(found) > limit)
+            return trail_page(connection, TrailFilter(account_id=account_id), limit=limit, before=before)
 
     def _switch(self, switch: Intake, act: str) -> Intake:
         with self._transaction() as connection:

@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, Key, KeyState
 from tarazu.domain.calendar import (
-    MILLISECONDS_PER_MINUTE,
     DayRange,
     day_after,
     day_of,
@@ -406,7 +405,7 @@ def _key_line(key: Key, now_ms: int, usage: Mapping[str, Usage]) -> KeyLine:
         created_at_ms=key.created_at_ms,
         expires_at_ms=key.expires_at_ms,
         revoked_at_ms=key.revoked_at_ms,
-        last_used_ms=key.window.minute * MILLISECONDS_PER_MINUTE or None,  # a new key's window is that of 1970
+        last_used_ms=key.window.last_used_ms,
         paused_at_ms=key.paused_at_ms,
         successor_id=key.successor_id,
         usage=usage.get(key.id, Usage()),

@@ -72,6 +72,8 @@ class Service:
         configuration = setup.configuration
         server = self.server = configuration.server
         self.clock = setup.clock
+        self.configuration_path = configuration.path
+        self.environ = environ
         self.forwarding = Forwarding(server.trusted_proxies, server.forwarded_for, server.base_url)
         self._link = link
         self._port = server.port

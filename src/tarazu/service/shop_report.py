@@ -28,7 +28,7 @@ from tarazu.store.shop import (
     accounts_by_status,
     accounts_without_reply,
     by_hour,
-    count_exhausted,
+    count_low,
     day_figures,
     figures_by_model,
     sold_by_day,
@@ -69,9 +69,10 @@ class Hour(Struct, frozen=True, kw_only=True):
 
 
 class Care(Struct, frozen=True, kw_only=True):
-    """Which accounts may need an operator: active ones with nothing left of quota and balance, and unverified ones."""
+    """Which accounts may need an operator: active ones with nothing or little left, and unverified ones."""
 
     exhausted: int
+    low: int
     unverified: int
 
 
@@ -126,8 +127,10 @@ def sales(connection: Connection, catalogue: Catalogue, days: DayRange) -> Sales
 def care(connection: Connection, catalogue: Catalogue, now_ms: int, accounts: Mapping[AccountStatus, int]) -> Care:
     """Count the accounts that may need an operator; `accounts` is how many there are of each status."""
     quotas = {name: plan.monthly_credits for name, plan in catalogue.plans.items()}
+    exhausted, low = count_low(connection, quotas, period_of(now_ms, catalogue.zone))
     return Care(
-        exhausted=count_exhausted(connection, quotas, period_of(now_ms, catalogue.zone)),
+        exhausted=exhausted,
+        low=low,
         unverified=accounts[AccountStatus.UNVERIFIED],
     )
 

@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, RowMapping, and_, 
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.calendar import MILLISECONDS_PER_HOUR, DayRange
-from tarazu.domain.credits import Reason, RequestState
+from tarazu.domain.credits import LOW_PART, Reason, RequestState
 from tarazu.store.schema import accounts, daily_usage, requests
 from tarazu.store.usage import Usage
 
@@ -129,18 +129,22 @@ def by_hour(
     return {int(hour): (requests_, int(failed)) for hour, requests_, failed in connection.execute(_BY_HOUR, values)}
 
 
-def count_exhausted(connection: Connection, quotas: Mapping[str, int], period: str) -> int:
-    """Count the active accounts with one of these plans that have neither quota left in this period nor a balance."""
+def count_low(connection: Connection, quotas: Mapping[str, int], period: str) -> tuple[int, int]:
+    """Count the active accounts with one of these plans that have nothing left of quota and balance, and little.
+
+    Little is a fifth of the quota or less, both together, as `is_low` of the domain has it.
+    """
     if not quotas:
-        return 0
+        return 0, 0
     used = case((accounts.c.period == period, accounts.c.used), else_=0)
-    query = select(func.count()).where(
-        accounts.c.status == AccountStatus.ACTIVE.value,
-        accounts.c.balance == 0,
-        accounts.c.plan.in_(list(quotas)),
-        used >= case(dict(quotas), value=accounts.c.plan, else_=0),
-    )
-    return int(connection.execute(query).scalar_one())
+    quota = case(dict(quotas), value=accounts.c.plan, else_=0)
+    left = case((used >= quota, 0), else_=quota - used) + accounts.c.balance
+    query = select(
+        func.count().filter(left == 0),
+        func.count().filter(left > 0, left * LOW_PART <= quota),
+    ).where(accounts.c.status == AccountStatus.ACTIVE.value, accounts.c.plan.in_(list(quotas)))
+    exhausted, low = connection.execute(query).one()
+    return int(exhausted), int(low)
 
 
 def accounts_by_status(connection: Connection) -> dict[AccountStatus, int]:

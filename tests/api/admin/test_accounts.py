@@ -53,6 +53,8 @@ def test_an_email_is_changed(service: RunningService, admin: AdminClient) -> Non
     assert (changed.status, changed.json["email"]) == (200, f"{first}@example.com".lower())
     assert admin.ask("PATCH", f"/accounts/{second}", {"email": f"{first}@example.com"}).status == 409
     assert admin.ask("PATCH", f"/accounts/{second}", {"email": "nowhere"}).status == 422
+    assert admin.ask("PATCH", f"/accounts/{second}", {"name": "Second"}).json["name"] == "Second"
+    assert admin.ask("PATCH", f"/accounts/{second}", {"name": " "}).status == 422
     assert service.provisioning.account(second).email is None
     assert admin.acts(first)[0].detail == {"email": [None, f"{first}@example.com".lower()]}
 

@@ -31,6 +31,7 @@ class NewAccount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 class AccountChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to change of an account; what is left out stays as it is."""
 
+    name: Annotated[str | UnsetType, text("Whose account it is, for people.", NAME_LENGTH_MAX)] = UNSET
     email: Annotated[
         str | UnsetType,
         text("An address; no two accounts share one. With another one its holder is invited anew.", NAME_LENGTH_MAX),
@@ -124,7 +125,7 @@ async def get_account(desk: Desk, call: Call[NoQuery, None]) -> Reply:
 
 
 async def change_account(desk: Desk, call: Call[NoQuery, AccountChanges]) -> Reply:
-    """Change email, plan and status, or some of them."""
+    """Change name, email, plan and status, or some of them."""
     account = await desk.act(call.caller, lambda acts: acts.set_account(call.account_id, **given(call.body)))
     return Reply(AccountObject.of(account, desk.catalogue))
 

@@ -11,7 +11,7 @@ from tarazu.api.admin.route import Route
 from tarazu.domain.admin_tokens import Scope
 from tarazu.domain.calendar import iso_time
 from tarazu.service.checks import HISTORY_LENGTH
-from tarazu.service.provisioning import Trail
+from tarazu.service.trails import Trail
 
 
 class TrailQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

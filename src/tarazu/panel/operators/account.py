@@ -12,10 +12,11 @@ from tarazu.panel.usage_bars import drawn
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
 from tarazu.service.checks import UNCHANGED
+from tarazu.service.people_acts import Invitation
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.reports import HistoryEntry, Overview, history, overview
 from tarazu.store.refused_requests import RefusedRow
-from tarazu.store.trail import list_acts
+from tarazu.store.trail import ActFilter, newest_acts
 
 NEWEST = 5
 """So many requests and acts are shown beside all else."""
@@ -49,6 +50,12 @@ class AccountPages:
             statuses=[choice for choice in status_choices(visit.formats) if choice[0] != AccountStatus.ACTIVE],
         )
 
+    async def rename(self, visit: Visit) -> Response:
+        """Change what it is called."""
+        account_id, name = visit.part("account_id"), visit.form.text("name")
+        await act(self._office, visit, lambda books: books.set_account(account_id, name=name))
+        return visit.done(f"/accounts/{account_id}", "account-renamed")
+
     async def change_plan(self, visit: Visit) -> Response:
         """Change the plan: what the form has changed, and not what somebody else has changed meanwhile."""
         account_id, form = visit.part("account_id"), visit.form
@@ -74,8 +81,7 @@ class AccountPages:
         """Make an invitation, whose link is shown once."""
         account_id = visit.part("account_id")
         invitation = await act(self._office, visit, lambda books: books.invite_holder(account_id))
-        link, until = invitation.link(self._base_url), str(invitation.expires_at_ms)
-        return visit.show_once(f"/accounts/{account_id}/invitation", link=link, until=until)
+        return show_invitation(visit, account_id, invitation, self._base_url)
 
     async def invitation(self, visit: Visit) -> Response:
         """Show a new invitation's link, until the page is left."""
@@ -103,12 +109,17 @@ class AccountPages:
         now_ms = self._office.clock()
 
         def look(connection: Connection) -> AccountGlance:
+            newest = newest_acts(connection, ActFilter(account_id=account_id), limit=NEWEST)
             return AccountGlance(
                 overview=overview(connection, account_id, catalogue, now_ms),
                 requests=history(connection, account_id, catalogue.zone, limit=NEWEST).entries,
-                acts=tuple(
-                    act_line(each, visit.formats) for each in list_acts(connection, limit=NEWEST, account_id=account_id)
-                ),
+                acts=tuple(act_line(each, visit.formats) for each in newest.acts),
             )
 
         return await self._office.look(look)
+
+
+def show_invitation(visit: Visit, account_id: str, invitation: Invitation, base_url: str) -> Response:
+    """Lead to the page that shows the link of a new invitation once."""
+    link, until = invitation.link(base_url), str(invitation.expires_at_ms)
+    return visit.show_once(f"/accounts/{account_id}/invitation", link=link, until=until)

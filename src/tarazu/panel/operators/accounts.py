@@ -5,13 +5,18 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
-from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.catalogue import NO_PLAN
 from tarazu.panel.acting import act
+from tarazu.panel.forms import Form
 from tarazu.panel.messages import later, translations
+from tarazu.panel.operators.account import show_invitation
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
+from tarazu.service.people_acts import Invitation
+from tarazu.service.provisioning import Provisioning
+from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.accounts import AccountOrder, Sought
 
 ChoiceType = TypeVar("ChoiceType", bound=StrEnum)
@@ -25,11 +30,16 @@ ORDERS = {
 }
 
 
-class AccountsPages:
-    """The list of accounts, and the form that opens one."""
+_NEEDS_EMAIL = later("An invitation needs an email. Write one, or create the account alone.")
+_NOT_BLOCKED = later("A blocked account cannot be invited. Choose another status, or create it alone.")
 
-    def __init__(self, office: BackOffice) -> None:
+
+class AccountsPages:
+    """The list of accounts, and the form that opens one. `base_url` is where browsers reach the service."""
+
+    def __init__(self, office: BackOffice, base_url: str) -> None:
         self._office = office
+        self._base_url = base_url
 
     async def list(self, visit: Visit) -> Response:
         """List the accounts that are looked for, a page at a time."""
@@ -65,20 +75,32 @@ class AccountsPages:
 
     async def create(self, visit: Visit) -> Response:
         """Open an account, and go on to its page."""
-        name, email, plan = (visit.form.text(field) for field in ("name", "email", "plan"))
-        status = read_status(visit.form.text("status"))
-        account = await act(
-            self._office,
-            visit,
-            lambda books: books.create_account(
-                name=name, email=email.strip() or None, plan=plan or None, status=status
-            ),
-        )
+        account = await act(self._office, visit, lambda books: _create(books, visit.form))
         return visit.done(f"/accounts/{account.id}", "account-opened")
+
+    async def create_and_invite(self, visit: Visit) -> Response:
+        """Open an account, make an invitation, and show its link once."""
+        if not visit.form.text("email").strip():
+            raise ProvisioningError(_NEEDS_EMAIL, member="email")
+        if read_status(visit.form.text("status")) is AccountStatus.BLOCKED:
+            raise ProvisioningError(_NOT_BLOCKED, member="status")
+
+        def create(books: Provisioning) -> tuple[str, Invitation]:
+            account = _create(books, visit.form)
+            return account.id, books.invite_holder(account.id)
+
+        account_id, invitation = await act(self._office, visit, create)
+        return show_invitation(visit, account_id, invitation, self._base_url)
 
     @property
     def _plans(self) -> frozenset[str]:
         return frozenset(self._office.catalogue.plans)
+
+
+def _create(books: Provisioning, form: Form) -> Account:
+    name, email, plan = (form.text(field) for field in ("name", "email", "plan"))
+    status = read_status(form.text("status"))
+    return books.create_account(name=name, email=email.strip() or None, plan=plan or None, status=status)
 
 
 def _known(choices: type[ChoiceType], text: str) -> ChoiceType | None:

@@ -21,7 +21,7 @@ from tarazu.service.running import Service
 def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseRoute]:
     """List them. What takes a form can be asked for too, since a browser may load its answer again."""
     office = service.people[OPERATORS.kind].office
-    accounts = AccountsPages(office)
+    accounts = AccountsPages(office, base_url)
     account = AccountPages(office, base_url)
     credits_ = AccountCreditsPages(office)
     keys = AccountKeysPages(office)
@@ -35,7 +35,9 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
         frame.route("/", get=ShopPages(office).show),
         frame.route("/accounts", get=accounts.list),
         frame.route("/accounts/new", get=accounts.ask, post=accounts.create),
+        frame.route("/accounts/new/invited", get=accounts.ask, post=accounts.create_and_invite, is_guarded=True),
         frame.route(one, get=account.show),
+        frame.route(f"{one}/name", get=account.show, post=account.rename),
         frame.route(f"{one}/terms", get=account.show, post=account.change_plan, is_guarded=True),
         frame.route(f"{one}/status", get=account.show, post=account.change_status, is_guarded=True),
         frame.route(f"{one}/email", get=account.show, post=account.change_email, is_guarded=True),
@@ -55,6 +57,7 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
         frame.route(f"{key}/resume", get=keys.show, post=keys.resume),
         frame.route(f"{key}/revoke", get=keys.show, post=keys.revoke),
         frame.route(f"{one}/trail", get=trail.of_account),
+        frame.route(f"{one}/trail.csv", get=trail.download_of_account),
         frame.route(f"{one}/requests", get=AccountRequestsPages(office).show),
         frame.route(f"{one}/requests.csv", get=files.requests),
         frame.route(f"{one}/credits.csv", get=files.credits),
@@ -62,7 +65,8 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
         frame.route("/intake", get=intake.show),
         frame.route("/intake/stop", get=intake.show, post=intake.stop),
         frame.route("/intake/resume", get=intake.show, post=intake.resume),
-        frame.route("/catalogue", get=CataloguePages(office).show),
+        frame.route("/catalogue", get=CataloguePages(office, service.configuration_path, service.environ).show),
         frame.route("/audit", get=audit.show, post=audit.run),
         frame.route("/trail", get=trail.show),
+        frame.route("/trail.csv", get=trail.download),
     ]
