@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.browser import chromium, visiting
 from tests.support.curl import with_curl
 from tests.support.patience import PATIENCE_S
 from tests.support.service import free_port
@@ -91,6 +92,25 @@ def test_a_chat_in_the_terminal_names_paris(demo: Demo) -> None:
         TARAZU_API_KEY=KEY.findall(demo.banner)[0],
     )
     assert "Paris" in reply
+
+
+def test_the_printed_link_leads_into_the_panel(demo: Demo) -> None:
+    """In a real browser: a password is chosen, the demo's key is there, and the model answers; the link works once."""
+    base_url = f"http://127.0.0.1:{demo.port}"
+    (link,) = re.findall(rf"{base_url}/panel/invitation/\w+", demo.banner)
+    with chromium() as browser, visiting(browser, base_url) as visitor:
+        visitor.accept(link, "a sentence to remember")
+        assert visitor.path() == "/panel/"
+        visitor.assert_readable()
+        visitor.open("/panel/keys")
+        assert KEY.findall(demo.banner)[0][:16] in visitor.page.inner_text("main")
+        visitor.open("/panel/playground")
+        visitor.say("Hello!")
+        assert visitor.page.inner_text(".turn.assistant .said").strip()
+    with chromium() as browser, visiting(browser, base_url) as visitor:
+        visitor.open(link.removeprefix(base_url))
+        assert visitor.page.locator('[name="password"]').count() == 0
+        visitor.faults.clear()  # the browser tells of the status of an invitation that has ended
 
 
 def test_a_reply_costs_what_the_model_costs(demo: Demo) -> None:

@@ -262,7 +262,7 @@ def test_a_model_has_its_price_and_its_snippets(service: RunningService, someone
     assert page.status == 200
     assert f"curl http://127.0.0.1:{service.port}/api/v1/chat/completions" in page.text
     assert page.text.count('"odd/a:b.c-1/x"') == 3
-    for label in ("curl", "Python", "JavaScript"):
+    for label in ("curl", "Python", "JavaScript", "it is not streamed"):
         assert label in page.text
 
 

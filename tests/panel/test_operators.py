@@ -56,6 +56,7 @@ PAGES = (
     "/",
     "/?span=day",
     "/accounts",
+    "/accounts.csv",
     "/accounts/new",
     "/accounts/ACCOUNT",
     "/accounts/ACCOUNT/credits",
@@ -291,6 +292,24 @@ def test_long_lists_of_accounts_have_pages(shop: Shop) -> None:
     assert "26 to 30 of 30" in beyond.text
     first_again = shop.visitor.get("/admin/accounts?search=Paged&order=name&page=none&status=none")
     assert "1 to 25 of 30" in first_again.text
+
+
+def test_accounts_come_as_a_file(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are looked for, however many, with what each has left; one that is named alone."""
+    monkeypatch.setattr("tarazu.service.csv_files.PART_LINES", 3)
+    books = shop.service.provisioning
+    opened = [books.create_account(name=f"=Filed {number}", plan="basic").id for number in range(7)]
+
+    def lines(query: str) -> list[str]:
+        return shop.visitor.get(f"/admin/accounts.csv?{query}").answer.body.decode("utf-8-sig").splitlines()[1:]
+
+    found = lines("search=filed&order=name")
+    assert [line.split(",")[:2] for line in found] == [[id_, f"'=Filed {n}"] for n, id_ in enumerate(opened)]
+    assert all(",basic,active," in line and ",0,10,0," in line for line in found)
+    assert lines("search=filed&status=blocked") == lines("search=filed&plan=large") == []
+    assert call(shop.service, shop.customer.secret).status == 200
+    (one,) = lines(f"search={shop.customer.account_id}")
+    assert re.search(r",1,1000000,0,\S+Z,\S+Z$", one)
 
 
 def test_accounts_are_narrowed_and_ordered(shop: Shop) -> None:

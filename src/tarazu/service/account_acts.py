@@ -27,6 +27,7 @@ from tarazu.store.accounts import (
     insert_account,
     list_accounts,
     lock_account,
+    rename_account,
     set_account_email,
     update_account,
 )
@@ -146,7 +147,9 @@ class AccountActs(Acting):
                 self._shut_out(connection, account_id, is_another_person=True)
             elif account.status is AccountStatus.BLOCKED:
                 self._shut_out(connection, account_id)
-            update_account(connection, account_id, name=account.name, plan=account.plan, status=account.status)
+            if account.name != before.name:
+                rename_account(connection, account_id, account.name)
+            update_account(connection, account_id, plan=account.plan, status=account.status)
             changes = {
                 member: [getattr(before, member), getattr(account, member)]
                 for member in ("name", "email", "plan", "status")

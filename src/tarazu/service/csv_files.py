@@ -1,4 +1,4 @@
-"""Requests, credits, usage and acts as CSV, for a spreadsheet: read a part at a time, however many lines."""
+"""Accounts, requests, credits, usage and acts as CSV, for a spreadsheet: read a part at a time, however many lines."""
 
 import csv
 from collections.abc import Callable, Iterable
@@ -11,11 +11,16 @@ from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection
 
-from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_start_ms, iso_time
-from tarazu.service.finding import existing_account
+from tarazu.domain.accounts import Account
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_start_ms, iso_time, period_of
+from tarazu.domain.catalogue import Catalogue
+from tarazu.domain.credits import quota_limit
+from tarazu.service.finding import account_list, existing_account
 from tarazu.service.reports import HistoryEntry, HistoryFilter, history
 from tarazu.service.trails import TrailFilter, trail_page
+from tarazu.store.accounts import AccountOrder, Sought
 from tarazu.store.credit_history import CreditChange, credit_changes
+from tarazu.store.pages import on_page
 from tarazu.store.refused_requests import RefusedRow
 from tarazu.store.trail import Act
 from tarazu.store.usage import Usage, UsageOfDay, usage_of_days
@@ -86,6 +91,19 @@ def usage_csv(account_id: str, first_day: str | None, last_day: str | None) -> C
     return CsvFile(USAGE_COLUMNS, read)
 
 
+def accounts_csv(catalogue: Catalogue, now_ms: int, sought: Sought) -> CsvFile:
+    """Write the accounts that are sought as they stand in this period, the oldest first; times are UTC."""
+    period = period_of(now_ms, catalogue.zone)
+
+    def read(connection: Connection, after: int | None) -> CsvPart:
+        number = (after or 0) + 1
+        found = account_list(connection, sought, AccountOrder.OLDEST, period=period, page=number, length=PART_LINES)
+        lines = [_account_line(account, catalogue) for account in on_page(connection, found.accounts, period)]
+        return CsvPart(lines, number if number < found.paging.last else None)
+
+    return CsvFile(ACCOUNT_COLUMNS, read)
+
+
 def trail_csv(zone: tzinfo, sought: TrailFilter) -> CsvFile:
     """Write the acts that are sought, the newest first."""
 
@@ -116,6 +134,10 @@ REQUEST_COLUMNS = (
     *("tries", "prompt_tokens", "completion_tokens", "duration_ms", "requests", "last_time_utc"),
 )
 CREDIT_COLUMNS = ("id", "time", "time_utc", "kind", "credits", "reference", "reason")
+ACCOUNT_COLUMNS = (
+    *("id", "name", "email", "plan", "status", "period", "used", "limit", "balance"),
+    *("created_utc", "last_request_utc"),
+)
 TRAIL_COLUMNS = ("id", "time", "time_utc", "act", "made_by", "via", "account_id", "subject", "detail")
 USAGE_COLUMNS = ("day", "model", "key_id", "key", *Usage.__struct_fields__)
 
@@ -140,6 +162,15 @@ def _change_line(change: CreditChange, zone: tzinfo, *, with_who: bool) -> Line:
         *(change.reference, change.why),
     )
     return (*line, change.made_by) if with_who else line
+
+
+def _account_line(account: Account, catalogue: Catalogue) -> Line:
+    last_used_ms = account.last_used_ms
+    return (
+        *(account.id, account.name, account.email, account.plan, account.status.value, account.period, account.used),
+        *(quota_limit(catalogue.plan(account.plan)), account.balance, iso_time(account.created_at_ms)),
+        None if last_used_ms is None else iso_time(last_used_ms),
+    )
 
 
 def _act_line(act: Act, zone: tzinfo) -> Line:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tarazu.domain.accounts import Account, Key
-from tarazu.domain.paging import Paging
+from tarazu.domain.paging import PAGE_LENGTH, Paging
 from tarazu.service.checks import NAME_LENGTH_MAX, checked_length
 from tarazu.service.identifiers import COMPLETION_PREFIX, REQUEST_PREFIX, completion_id_of
 from tarazu.service.provisioning_errors import NotThereError
@@ -86,7 +86,13 @@ def accounts_page(connection: Connection, *, search: str | None, limit: int, aft
 
 
 def account_list(
-    connection: Connection, sought: Sought, order: AccountOrder, *, period: str, page: int | None
+    connection: Connection,
+    sought: Sought,
+    order: AccountOrder,
+    *,
+    period: str,
+    page: int | None,
+    length: int = PAGE_LENGTH,
 ) -> AccountList:
     """Find a page of the accounts that are looked for.
 
@@ -100,7 +106,7 @@ def account_list(
     if exact is not None:
         return AccountList(accounts=(exact,), paging=Paging.of(1, page))
     sought = replace(sought, text=text)
-    paging = Paging.of(count_accounts(connection, sought), page)
+    paging = Paging.of(count_accounts(connection, sought), page, length=length)
     found = accounts_in_order(connection, sought, order, period=period, limit=paging.length, offset=paging.offset)
     return AccountList(accounts=tuple(found), paging=paging)
 

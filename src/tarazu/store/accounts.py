@@ -139,12 +139,9 @@ def plans_in_use(connection: Connection) -> dict[str, int]:
     return {plan: count for plan, count in rows}  # noqa: C416 - rows are no pairs for dict()
 
 
-def update_account(
-    connection: Connection, account_id: str, *, name: str, plan: str | None, status: AccountStatus
-) -> None:
-    """Set name, plan and status. Only the ledger, top-ups and adjustments touch the figures."""
-    values = {"name": name, "plan": plan, "status": status.value}
-    connection.execute(update(accounts).where(accounts.c.id == account_id).values(values))
+def update_account(connection: Connection, account_id: str, *, plan: str | None, status: AccountStatus) -> None:
+    """Set plan and status. Only the ledger, top-ups and adjustments touch the figures."""
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(plan=plan, status=status.value))
 
 
 def set_account_email(connection: Connection, account_id: str, email: str) -> bool:

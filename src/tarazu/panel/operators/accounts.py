@@ -8,12 +8,14 @@ from starlette.responses import Response
 from tarazu.domain.accounts import Account, AccountStatus
 from tarazu.domain.catalogue import NO_PLAN
 from tarazu.panel.acting import act
+from tarazu.panel.downloads import send_csv
 from tarazu.panel.forms import Form
 from tarazu.panel.messages import later, translations
 from tarazu.panel.operators.account import show_invitation
 from tarazu.panel.operators.choices import plan_choices, read_status, status_choices
 from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOffice
+from tarazu.service.csv_files import accounts_csv
 from tarazu.service.people_acts import Invitation
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -43,9 +45,8 @@ class AccountsPages:
 
     async def list(self, visit: Visit) -> Response:
         """List the accounts that are looked for, a page at a time."""
-        search, plan = visit.query("search").strip(), visit.query("plan")
-        status, order = _known(AccountStatus, visit.query("status")), _known(AccountOrder, visit.query("order"))
-        sought = Sought(text=search, plan=_plan_of(plan), status=status)
+        search, plan, sought = visit.query("search").strip(), visit.query("plan"), _sought(visit)
+        status, order = sought.status, _known(AccountOrder, visit.query("order"))
         found = await act(
             self._office,
             visit,
@@ -64,6 +65,11 @@ class AccountsPages:
             status_filter=[("", gettext("any status")), *status_choices(visit.formats)],
             orders=[(order.value, gettext(text)) for order, text in ORDERS.items()],
         )
+
+    async def download(self, visit: Visit) -> Response:
+        """Send the accounts that are looked for as a file."""
+        file = accounts_csv(self._office.catalogue, self._office.clock(), _sought(visit))
+        return await send_csv(self._office, "accounts", file)
 
     async def ask(self, visit: Visit) -> Response:
         """Ask for what a new account is to be."""
@@ -101,6 +107,12 @@ def _create(books: Provisioning, form: Form) -> Account:
     name, email, plan = (form.text(field) for field in ("name", "email", "plan"))
     status = read_status(form.text("status"))
     return books.create_account(name=name, email=email.strip() or None, plan=plan or None, status=status)
+
+
+def _sought(visit: Visit) -> Sought:
+    """Read which accounts the address asks for."""
+    status = _known(AccountStatus, visit.query("status"))
+    return Sought(text=visit.query("search").strip(), plan=_plan_of(visit.query("plan")), status=status)
 
 
 def _known(choices: type[ChoiceType], text: str) -> ChoiceType | None:

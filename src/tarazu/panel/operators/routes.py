@@ -34,6 +34,7 @@ def operator_routes(frame: Frame, service: Service, base_url: str) -> list[BaseR
     return [
         frame.route("/", get=ShopPages(office).show),
         frame.route("/accounts", get=accounts.list),
+        frame.route("/accounts.csv", get=accounts.download),
         frame.route("/accounts/new", get=accounts.ask, post=accounts.create),
         frame.route("/accounts/new/invited", get=accounts.ask, post=accounts.create_and_invite, is_guarded=True),
         frame.route(one, get=account.show),

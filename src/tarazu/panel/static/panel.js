@@ -39,13 +39,14 @@ function offerToCopy(button, text) {
 
 // Of a long list of boxes those are shown that have what is written above them, and those that are chosen.
 function offerNarrowing() {
+  const read = (text) => text.trim().toLowerCase().replaceAll("ي", "ی").replaceAll("ك", "ک");
   for (const field of document.querySelectorAll("input[data-narrow]")) {
     const choices = [...document.getElementById(field.dataset.narrow).querySelectorAll(".choice")];
     field.hidden = false;
     field.addEventListener("input", () => {
-      const sought = field.value.trim().toLowerCase();
+      const sought = read(field.value);
       for (const choice of choices) {
-        choice.hidden = !choice.textContent.toLowerCase().includes(sought) && !choice.querySelector(":checked");
+        choice.hidden = !read(choice.textContent).includes(sought) && !choice.querySelector(":checked");
       }
     });
     field.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
