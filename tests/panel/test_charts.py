@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarazu.panel.charts import BASE, TOP, Bar, bar_chart, labelled, meter, nice_top
+from tarazu.panel.charts import BASE, PARTS_MAX, TOP, Bar, bar_chart, labelled, meter, nice_top
+from tarazu.panel.formats import Formats
+from tarazu.panel.language import Language
+from tarazu.panel.usage_bars import drawn as drawn_usage
+from tarazu.service.reports import UsageLine, UsageReport
+from tarazu.store.usage import Usage
 
 VALUES = st.lists(st.integers(0, 10**12), min_size=1, max_size=90)
 
@@ -66,6 +71,23 @@ def test_parts_stand_on_each_other(parts: list[int]) -> None:
     assert [each.attrib["class"] for each in drawn_parts] == [f"bar part-{nth}" for nth, _ in reversed(filled)]
     assert place.attrib["aria-label"] == "day: all (its parts)"
     assert place.findtext("text") == "day: all"
+
+
+@pytest.mark.parametrize(("models", "colours"), [(1, 0), (2, 2), (6, 6), (7, 5), (40, 5)])
+def test_the_dearest_models_have_colours_of_their_own(models: int, colours: int) -> None:
+    """At most as many as there are; all others share the last one, and what cost nothing has none."""
+    day, used = "2026-11-28", {f"model {n}": models - n for n in range(models)}
+    lines = tuple(UsageLine(id=id_, name=id_, usage=Usage(1, cost)) for id_, cost in (used | {"free": 0}).items())
+    total = sum((line.usage for line in lines), start=Usage())
+    of_models = {(day, line.id): line.usage for line in lines}
+    days = (UsageLine(id=day, name=day, usage=total), UsageLine(id="2026-11-29", name="", usage=Usage()))
+    usage = UsageReport(days=days, models=lines, keys=(), total=total, of_models=of_models)
+    found = drawn_usage(usage, Formats(Language.ENGLISH))
+    assert found.colours == tuple(used)[:colours]
+    assert found.has_others is (models > PARTS_MAX)
+    assert [sum(bar.parts) for bar in found.bars] == ([total.credits, 0] if colours else [0, 0])
+    assert ("others" in found.bars[0].details) is found.has_others
+    assert all(len(bar.parts) <= PARTS_MAX for bar in found.bars)
 
 
 @given(st.integers(0, 10**15))

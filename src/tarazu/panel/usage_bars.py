@@ -29,10 +29,11 @@ def usage_bars(days: Iterable[UsageLine | SoldLine], formats: Formats) -> list[B
 def drawn(usage: UsageReport, formats: Formats) -> Drawn:
     """Make a bar of the credits of each day, in which the models that cost most have colours, if there are several."""
     bars = usage_bars(usage.days, formats)
-    if len(usage.models) < len(("one", "another")):
+    named = [model for model in usage.models if model.usage.credits]
+    if len(named) < len(("one", "another")):
         return Drawn(bars=bars)
-    has_others = len(usage.models) > PARTS_MAX
-    named = usage.models[: PARTS_MAX - 1] if has_others else usage.models
+    has_others = len(named) > PARTS_MAX
+    named = named[: PARTS_MAX - 1] if has_others else named
     return Drawn(
         bars=[_stack(bar, day.id, usage, named, formats) for bar, day in zip(bars, usage.days, strict=True)],
         colours=tuple(model.name for model in named),
