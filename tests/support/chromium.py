@@ -1,12 +1,14 @@
-"""Where Chromium is: the system's where it has one, else that of the npm package @sparticuz/chromium.
+"""Where Chromium is: a headless shell, the system's or the npm package @sparticuz/chromium's, else a whole browser.
 
-`python -m tests.support.chromium` tells by its status whether the system has one; with `inflate` it makes the package's
-ready, as `make test` does.
+A shell draws no windows, not even for itself, and so takes half of a whole browser's processor time.
+`python -m tests.support.chromium` tells by its status whether the system has a shell; with `inflate` it makes the
+package's ready, as `make test` does; with `any` it tells whether there is anything.
 """
 
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,8 @@ from msgspec import Struct
 
 from tests.support.node import find_node
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+SHELLS = ("chromium-headless-shell", "chrome-headless-shell")
+WHOLE = ("chromium", "chromium-browser", "google-chrome")
 PACKAGE = Path(__file__).parents[1] / "npm" / "chromium"
 INFLATED = PACKAGE / "inflated"
 PERSIAN_LETTERS = "fontpkg_noto_sans_arabic"
@@ -48,15 +51,17 @@ def find_chromium() -> Chromium:
     Raises:
         FileNotFoundError: it is not there.
     """
-    if system := _of_the_system():
-        return Chromium(system, {})
-    if not INFLATED.is_dir():
-        raise FileNotFoundError(MISSING)
-    return Chromium(str(INFLATED / "chromium"), {"LD_LIBRARY_PATH": str(INFLATED / "al2023" / "lib")})
+    if shell := _of_the_system(SHELLS):
+        return Chromium(shell, {})
+    if INFLATED.is_dir():
+        return Chromium(str(INFLATED / "chromium"), {"LD_LIBRARY_PATH": str(INFLATED / "al2023" / "lib")})
+    if whole := _of_the_system(WHOLE):
+        return Chromium(whole, {})
+    raise FileNotFoundError(MISSING)
 
 
-def _of_the_system() -> str | None:
-    return next(filter(None, map(which, NAMES)), None)
+def _of_the_system(names: Sequence[str]) -> str | None:
+    return next(filter(None, map(which, names)), None)
 
 
 def with_letters(folder: Path) -> dict[str, str]:
@@ -81,11 +86,11 @@ def _inflate() -> None:
 
 
 def main() -> int:
-    """Tell whether the system has one, or make the package's ready."""
+    """Tell what there is, or make the package's ready."""
     if sys.argv[1:] == ["inflate"]:
         _inflate()
         return 0
-    return 0 if _of_the_system() else 1
+    return 0 if _of_the_system(SHELLS if sys.argv[1:] != ["any"] else (*SHELLS, *WHOLE)) else 1
 
 
 if __name__ == "__main__":
