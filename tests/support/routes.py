@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -27,15 +28,16 @@ class Place(Struct, frozen=True, order=True):
     method: str
 
 
-def all_places() -> list[Place]:
+@cache
+def all_places() -> tuple[Place, ...]:
     """List the routes of an application that runs on the demo catalogue, with books in the current folder."""
     return asyncio.run(_all_places())
 
 
-async def _all_places() -> list[Place]:
+async def _all_places() -> tuple[Place, ...]:
     starlette = routed()
     async with starlette.router.lifespan_context(starlette):
-        return sorted(_places(starlette.routes, ""))
+        return tuple(sorted(_places(starlette.routes, "")))
 
 
 def routed() -> Starlette:
