@@ -230,7 +230,7 @@ def test_what_was_used_is_told_by_model_and_key(service: RunningService, site: s
         ways = [link for link in page.html.values("href", "a") if link.startswith(history) and "from=" in link]
         return said, colours, [unquote(re.sub(r"&(?:from|until)=[\d-]+", "", way).partition("?")[2]) for way in ways]
 
-    every = ["model=test/two", "model=test/one", f"key={laptop}", f"key={shop}"]
+    every = ["outcome=failed", "model=test/two", "model=test/one", f"key={laptop}", f"key={shop}"]
     assert used(f"{root}/" if site == "holder" else root) == ("4 requests and 6 credits in 30 days", 2, every)
     of_laptop = [f"key={laptop}&model=test/one", f"key={laptop}&model=test/two"]
     said, colours, ways = used(f"{root}/keys/{laptop}")

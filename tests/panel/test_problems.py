@@ -19,6 +19,7 @@ from tarazu.panel.visits import Visit
 from tarazu.service.back_office import BackOfficeFullError
 from tarazu.service.configuration.schema import ServerSettings
 from tarazu.service.forwarding import Forwarding
+from tarazu.service.identifiers import REQUEST_PREFIX, current_request
 from tarazu.store.availability import BooksUnavailableError
 from tests.support.visitor import Html
 
@@ -71,6 +72,17 @@ def test_while_the_books_are_away_the_service_is_busy(error: Exception) -> None:
     assert ("The service is busy" if is_full else "cannot reach its books just now") in page.text
     assert "Try again" in page.text
     assert CANARY not in page.text
+
+
+@pytest.mark.parametrize("error", [BooksUnavailableError(CANARY), RuntimeError(CANARY)])
+def test_what_has_failed_names_its_request_for_support(error: Exception) -> None:
+    """By the id that its answer and the log have too."""
+    token = current_request.set("0V2yJ8kQmZ4tB7wXc1NfRpL")
+    try:
+        _, _, page = answer_to(error)
+    finally:
+        current_request.reset(token)
+    assert f"name this request: {REQUEST_PREFIX}0V2yJ8kQmZ4tB7wXc1NfRpL" in page.text
 
 
 def test_what_nobody_has_foreseen_is_told_without_its_words() -> None:
