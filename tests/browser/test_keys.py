@@ -1,14 +1,44 @@
 """Keys in a real browser: paused, resumed, edited and replaced; once, whatever is pressed, and still there by Back."""
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.pages import PASSWORD, settle
+from tests.support.backend import ScriptedBackend
 from tests.support.browser import ENGLISH, PERSIAN, PHONE, Spoken, visiting
-from tests.support.service import RunningService
+from tests.support.service import CATALOGUE, RunningService, checked
+from tests.support.stores import Store
+
+MODELS = "".join(
+    f"""
+[models."maker{number % 5}/model-{number}"]
+display_name = "مدل {number} کوچك"
+provider = "Maker {number % 5}"
+credits = 1
+max_output_tokens = 100
+[[models."maker{number % 5}/model-{number}".backends]]
+kind = "openai"
+url = "BACKEND"
+model = "m"
+"""
+    for number in range(40)
+)
 
 BADGES = {"en": ("paused", "replaced"), "fa": ("متوقف", "جایگزین‌شده")}
 EACH_LANGUAGE = pytest.mark.parametrize("reader", [ENGLISH, PERSIAN], ids=["en", "fa"])
+
+
+@pytest.fixture(scope="module")
+def service(
+    store: Store, backend: ScriptedBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """A service that sells forty models more."""
+    folder = tmp_path_factory.mktemp("service")
+    url = store.new_books(folder)
+    with checked(RunningService(folder, backend.url, catalogue=CATALOGUE + MODELS, database_url=url)) as service:
+        yield service
 
 
 @EACH_LANGUAGE
@@ -87,3 +117,25 @@ def test_a_last_day_is_asked_for_where_it_is_chosen(browser: Browser, service: R
         visitor.assert_readable()
         visitor.send("/panel/keys/new", name="till spring", days="day", until="1408/12/30")
         assert "20 March 2030" in visitor.page.inner_text("main")
+
+
+def test_of_many_models_those_for_a_key_are_searched(browser: Browser, service: RunningService, base_url: str) -> None:
+    """As they read, in any keyboard's letters; what is chosen stays to be seen, and is what the key may use."""
+    here = settle(service, base_url, number=7)
+    with visiting(browser, base_url) as visitor:
+        visitor.accept(here.holder_link, PASSWORD)
+        visitor.open("/panel/keys/new")
+        search, boxes = visitor.page.locator("[data-narrow]"), visitor.page.locator("#model-choices .choice:visible")
+        assert boxes.count() > 40
+        visitor.assert_readable()
+        search.fill("MAKER3/model-3")
+        expect(boxes).to_have_count(3)  # 3, 33 and 38
+        visitor.page.get_by_label("maker3/model-33").check()
+        search.fill("مدل 7 کوچک")
+        expect(boxes).to_have_count(2)
+        visitor.page.get_by_label("maker2/model-7").check()
+        search.press("Enter")
+        assert visitor.path() == "/panel/keys/new"
+        visitor.send("/panel/keys/new", name="few models")
+        key_id = visitor.path().split("/")[3]
+        assert set(service.provisioning.key(key_id).models or ()) == {"maker2/model-7", "maker3/model-33"}
