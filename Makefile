@@ -15,6 +15,7 @@ BIN = .venv/bin
 QUIET := $(shell test -t 2 || echo --quiet)
 # Wheels only: a package that would have to be compiled fails at once instead of taking minutes.
 INSTALL = $(BIN)/python -m pip --disable-pip-version-check $(QUIET) install --no-deps
+CLIENTS = .clients/newest/stamp .clients/older/stamp .clients/aider/stamp
 NPM = $(BIN)/python -m tests.support.node npm
 LOCKED = $(INSTALL) --require-hashes --only-binary :all:
 COMPILE = $(UV) --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-header \
@@ -39,7 +40,7 @@ check: .venv/test.stamp ## Check style, types and layers, and test the rules, th
 test: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp ## Check and test everything, each kind of claim at least once (PYTEST_ARGS="-k keys" takes the place of "on all cores")
 	@$(PYTEST) $(PYTEST_ARGS)
 
-nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp ## Test twenty times as much, on both stores and in all looks; then see how much of the code the tests of one scale reach
+nightly: .venv/test.stamp tests/npm/node_modules/.package-lock.json tests/npm/chromium/stamp $(CLIENTS) ## Test twenty times as much, on both stores and in all looks; then see how much of the code the tests of one scale reach
 	@TARAZU_TEST_SCALE=20 $(PYTEST) $(PARALLEL) --slowest-files 50 --durations 50
 	@$(MAKE) --no-print-directory coverage
 
@@ -86,9 +87,12 @@ lock: ## Renew the requirements files (UPGRADE=--upgrade takes newer releases)
 	$(COMPILE) --output-file requirements/bench-litellm.txt requirements/bench-litellm.in
 	$(COMPILE) --output-file requirements/bench-tensorzero.txt requirements/bench-tensorzero.in
 	$(COMPILE) --output-file requirements/bench-anyllm.txt requirements/bench-anyllm.in
+	$(COMPILE) --output-file requirements/clients-newest.txt requirements/clients-newest.in
+	$(COMPILE) --output-file requirements/clients-older.txt requirements/clients-older.in
+	$(COMPILE) --output-file requirements/clients-aider.txt requirements/clients-aider.in
 
 clean: ## Remove all that these targets have made, but no data
-	rm -rf .venv .venv-lock .bench dist bench/npm/node_modules tests/npm/node_modules \
+	rm -rf .venv .venv-lock .bench .clients dist bench/npm/node_modules tests/npm/node_modules \
 		tests/npm/chromium/node_modules tests/npm/chromium/inflated* tests/npm/chromium/stamp .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.*
 
 .venv/bin/python:
@@ -114,6 +118,15 @@ clean: ## Remove all that these targets have made, but no data
 	@rm -rf .bench/$*
 	@$(PYTHON) -m venv .bench/$*
 	@.bench/$*/bin/python -m pip --disable-pip-version-check --quiet install \
+		--no-deps --require-hashes --only-binary :all: --requirement $<
+	@touch $@
+
+# The clients of docs/clients.md that do not go with what the tests need.
+.clients/%/stamp: requirements/clients-%.txt
+	@echo 'Installing clients to be tried ($*): a minute or two ...'
+	@rm -rf .clients/$*
+	@$(PYTHON) -m venv .clients/$*
+	@.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install \
 		--no-deps --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 

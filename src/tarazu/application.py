@@ -20,9 +20,9 @@ from tarazu.api.admin.openapi import admin_document_json, admin_html
 from tarazu.api.body import BodyReader
 from tarazu.api.chat import ChatEndpoint
 from tarazu.api.cross_origin import CrossOrigin
-from tarazu.api.docs_page import html
-from tarazu.api.documents import DocumentEndpoints, front
-from tarazu.api.envelope import refusal_response
+from tarazu.api.docs_page import clients_html, html
+from tarazu.api.documents import DocumentEndpoints, PageEndpoint, front
+from tarazu.api.envelope import naming_clients, refusal_response
 from tarazu.api.head import EarlyAnswers, Heads
 from tarazu.api.health import HealthEndpoints
 from tarazu.api.models import ModelEndpoints
@@ -35,7 +35,7 @@ from tarazu.domain.errors import Error, Refusal, RefusedError
 from tarazu.panel.app import holder_pages, operator_pages
 from tarazu.panel.sites import HOLDERS, OPERATORS
 from tarazu.service.completion import books_unavailable
-from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH, PANEL_PATH
+from tarazu.service.configuration.addresses import ADMIN_API_PATH, API_PATH, CLIENTS_PATH, PANEL_PATH
 from tarazu.service.crowds import Crowds
 from tarazu.service.link import Link
 from tarazu.service.own_connections import Peer
@@ -62,11 +62,13 @@ def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | No
     usage = UsageEndpoint(service.ledger, service.clock)
     base_url = setup.configuration.server.base_url
     documents = DocumentEndpoints(base_url + API_PATH, document_json, html)
+    clients = PageEndpoint(base_url + API_PATH, clients_html)
+    clients_url = base_url + CLIENTS_PATH
     admin_documents = DocumentEndpoints(base_url + ADMIN_API_PATH, admin_document_json, admin_html)
     refused_keys = RefusedKeys(service.forwarding)
     bodies = BodyReader(service.completions.account_of)
     asking, unserved = (crowds.asking, crowds.unserved) if crowds else (dict[Peer, object](), dict[Peer, float]())
-    chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys, asking, unserved)
+    chat = ChatEndpoint(service.completions, bodies, service.clock, refused_keys, asking, unserved, clients_url)
     health = HealthEndpoints(service.ledger, service.readiness)
     desk = Desk(service.program_office, service.auditor, service.forwarding, base_url)
 
@@ -87,6 +89,7 @@ def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | No
             ExactRoute(f"{API_PATH}/usage", usage.show),
             ExactRoute(f"{API_PATH}/openapi.json", documents.contract),
             ExactRoute("/docs", documents.page),
+            ExactRoute(CLIENTS_PATH, clients.page),
             ExactRoute("/", front),
             ExactRoute("/health", health.health),
             ExactRoute("/livez", health.live),
@@ -100,7 +103,7 @@ def make_application(setup: Setup, link: Link | None = None, crowds: Crowds | No
             ExactRoute("/docs/admin", admin_documents.page),
         ],
         exception_handlers={
-            HTTPException: _no_route,
+            HTTPException: partial(_no_route, clients_url),
             RefusedError: partial(_refused, refused_keys),
             BooksUnavailableError: _books_unavailable,
         },
@@ -125,10 +128,11 @@ def _stay(_peer: Peer) -> None:
     """Let a connection be, where nobody watches over them."""
 
 
-def _no_route(_request: Request, error: Exception) -> Response:
+def _no_route(clients_url: str, _request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     not_allowed = error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
-    response = refusal_response(Refusal(error=Error.METHOD_NOT_ALLOWED if not_allowed else Error.NOT_FOUND))
+    refusal = Refusal(error=Error.METHOD_NOT_ALLOWED if not_allowed else Error.NOT_FOUND)
+    response = refusal_response(naming_clients(refusal, clients_url))
     response.headers.update(error.headers or {})
     return response
 

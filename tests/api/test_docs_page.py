@@ -1,4 +1,4 @@
-"""The page that explains the API: complete, sound HTML, readable by everyone, and in need of no network."""
+"""The pages that explain the API and its clients: complete, sound HTML, readable by all, in need of no network."""
 
 import re
 from collections import Counter
@@ -7,9 +7,12 @@ from itertools import pairwise
 import pytest
 
 from tarazu.api.admin.openapi import admin_html
-from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, STYLE, html
+from tarazu.api.contract.samples import DEFAULT_ORIGIN
+from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, STYLE, clients_html, html
 from tarazu.api.prose import block, inline
 from tarazu.domain.errors import Error
+from tarazu.service.configuration.addresses import CLIENTS_PATH
+from tests.support.clients import read_clients
 from tests.support.contract import DOCUMENT, SCHEMAS, operations
 from tests.support.html_page import Page
 
@@ -21,45 +24,55 @@ BACKGROUNDS = ("paper", "panel")
 
 SOURCE = html().decode()
 PAGE = Page(SOURCE)
+SOURCES = {"api": SOURCE, "clients": clients_html().decode()}
+OTHERS = {"/api/v1/openapi.json", "/docs", "/docs/clients", "/panel/", "data:,"}
+"""Where links lead beside the page itself."""
+CLIENTS_URL = DEFAULT_ORIGIN + CLIENTS_PATH
+on_both = pytest.mark.parametrize("page", [pytest.param(Page(source), id=name) for name, source in SOURCES.items()])
 
 
-def test_every_element_is_closed() -> None:
+@on_both
+def test_every_element_is_closed(page: Page) -> None:
     """The page is well-formed: what is opened is closed, in order."""
-    assert SOURCE.startswith("<!doctype html>")
-    assert PAGE.open == []
+    assert page.open == []
 
 
-def test_ids_are_unique_and_every_link_resolves() -> None:
-    """Each id stands once, and each link goes to one of them or to the contract itself."""
-    ids = Counter(PAGE.values("id"))
+@on_both
+def test_ids_are_unique_and_every_link_resolves(page: Page) -> None:
+    """Each id stands once, and each link goes to one of them, to the contract, or to a page beside it."""
+    ids = Counter(page.values("id"))
     assert [name for name, times in ids.items() if times > 1] == []
-    for target in PAGE.values("href"):
-        assert target in ("/api/v1/openapi.json", "data:,", "/panel/") or target.removeprefix("#") in ids, target
-    for target in PAGE.values("aria-labelledby"):
+    for target in page.values("href"):
+        assert target in OTHERS or target == CLIENTS_URL or target.removeprefix("#") in ids, target
+    for target in page.values("aria-labelledby"):
         assert target in ids
 
 
-def test_it_leads_back_to_the_pages_beside_it() -> None:
-    """Holders to their panel, operators to theirs."""
-    assert "/panel/" in PAGE.values("href")
+def test_they_lead_to_the_pages_beside_them() -> None:
+    """Holders to their panel and from one page to the other, operators to their pages."""
+    assert {"/panel/", "/docs/clients", CLIENTS_URL} <= set(PAGE.values("href"))
+    assert {"/panel/", "/docs"} <= set(Page(SOURCES["clients"]).values("href"))
     assert "/admin/" in Page(admin_html().decode()).values("href")
 
 
-def test_it_loads_nothing() -> None:
+@on_both
+def test_it_loads_nothing(page: Page) -> None:
     """No script, image, font or style sheet comes from anywhere, and the browser is told to hold the page to that."""
-    assert [tag for tag, _ in PAGE.elements if tag in ("script", "img", "iframe", "object", "embed")] == []
-    assert PAGE.values("src") == []
-    assert [attributes["href"] for tag, attributes in PAGE.elements if tag == "link"] == ["data:,"]
+    assert [tag for tag, _ in page.elements if tag in ("script", "img", "iframe", "object", "embed")] == []
+    assert page.values("src") == []
+    assert [attributes["href"] for tag, attributes in page.elements if tag == "link"] == ["data:,"]
     assert not re.search(r"url\(|@import|@font-face", STYLE)
     assert CONTENT_SECURITY_POLICY.startswith("default-src 'none'")
-    assert CONTENT_SECURITY_POLICY in PAGE.values("content")
-    assert PAGE.values("style") == []
-    assert [name for _, attributes in PAGE.elements for name in attributes if name.startswith("on")] == []
+    assert CONTENT_SECURITY_POLICY in page.values("content")
+    assert page.values("style") == []
+    assert [name for _, attributes in page.elements for name in attributes if name.startswith("on")] == []
 
 
-def test_its_style_sheet_is_the_one_it_allows() -> None:
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_its_style_sheet_is_the_one_it_allows(source: str) -> None:
     """The style element holds the sheet that the policy has the digest of, to the letter."""
-    assert f"<style>{STYLE}</style>" in SOURCE
+    assert source.startswith("<!doctype html>")
+    assert f"<style>{STYLE}</style>" in source
 
 
 @pytest.mark.parametrize("operation_id", operations())
@@ -100,33 +113,36 @@ def test_headers() -> None:
         assert name in PAGE.values("id")
 
 
-def test_landmarks_and_headings() -> None:
+@on_both
+def test_landmarks_and_headings(page: Page) -> None:
     """One of each landmark, one first heading, no level of headings left out, and a language."""
-    assert {tag: PAGE.count(tag) for tag in ("header", "nav", "main", "footer", "h1")} == {
+    assert {tag: page.count(tag) for tag in ("header", "nav", "main", "footer", "h1")} == {
         "header": 1,
         "nav": 1,
         "main": 1,
         "footer": 1,
         "h1": 1,
     }
-    levels = [int(tag[1]) for tag, _ in PAGE.elements if re.fullmatch(r"h[1-6]", tag)]
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
     assert all(following <= level + 1 for level, following in pairwise(levels))
-    assert PAGE.elements[0] == ("html", {"lang": "en"})
-    assert PAGE.values("href")[1] == "#content"
+    assert page.elements[0] == ("html", {"lang": "en"})
+    assert page.values("href")[1] == "#content"
 
 
-def test_what_scrolls_can_be_reached_with_the_keyboard() -> None:
+@on_both
+def test_what_scrolls_can_be_reached_with_the_keyboard(page: Page) -> None:
     """Each block of code takes the focus and has a name; the focus is shown."""
-    blocks = [attributes for tag, attributes in PAGE.elements if tag == "pre"]
+    blocks = [attributes for tag, attributes in page.elements if tag == "pre"]
     assert blocks
     assert all(attributes["tabindex"] == "0" and attributes["aria-label"] for attributes in blocks)
     assert ":focus-visible" in STYLE
     assert "outline: none" not in STYLE
 
 
-def test_every_cell_says_what_it_is() -> None:
+@on_both
+def test_every_cell_says_what_it_is(page: Page) -> None:
     """Cells keep their column's title where the columns are given up, and their roles."""
-    for tag, attributes in PAGE.elements:
+    for tag, attributes in page.elements:
         if tag == "td":
             assert attributes["data-label"]
             assert attributes["role"] == "cell"
@@ -143,10 +159,22 @@ def test_contrast(scheme: str) -> None:
 
 
 def test_another_base_address() -> None:
-    """The page shows the address that callers use."""
+    """The pages show the address that callers use, wherever the files have that of a service on one's own machine."""
     page = html("https://ai.example.com/api/v1").decode()
     assert "https://ai.example.com/api/v1/chat/completions" in page
-    assert "127.0.0.1" not in page
+    assert "https://ai.example.com/docs/clients" in page
+    about_clients = clients_html("https://ai.example.com/api/v1").decode()
+    assert about_clients.count("https://ai.example.com/api/v1") >= len(read_clients())
+    assert "127.0.0.1" not in page + about_clients
+
+
+def test_each_client_of_the_file_stands_on_the_page() -> None:
+    """With all of its programs, to the letter."""
+    text = Page(SOURCES["clients"]).text
+    for client in read_clients().values():
+        assert client.title in text
+        for source in client.blocks:
+            assert " ".join(source.split()) in text
 
 
 def test_raw_html_in_a_text_stays_text() -> None:

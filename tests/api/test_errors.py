@@ -248,3 +248,24 @@ def test_a_text_names_what_helps_at_a_client(
     answer = service.request(method, path, None if body is None else json.dumps(body), headers)
     assert answer.status in (400, 404, 413, 422)
     assert said in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"prompt": "Hi", "stream": True}),
+        ("/api/v1/responses", {"input": "Hi"}),
+        ("/v1/chat/completions", {"prompt": "Hi"}),
+    ],
+)
+def test_what_a_setting_helps_leads_to_the_page_about_clients(
+    service: RunningService, path: str, body: dict[str, Any]
+) -> None:
+    """By its whole address, at the end of the text; the page is there, and needs no key."""
+    headers = {"Authorization": service.customer().bearer, "Content-Type": "application/json"}
+    text: str = service.request("POST", path, json.dumps(body), headers).json["error"]["message"]
+    origin, _, rest = text.rpartition(" ")[2].partition("/docs/")
+    assert (origin, rest) == (service.configuration.server.base_url, "clients")
+    page = service.get(f"/docs/{rest}")
+    assert page.status == 200
+    assert f"{origin}/api/v1" in page.body.decode()

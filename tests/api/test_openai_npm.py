@@ -74,7 +74,7 @@ def test_one_model(service: RunningService, model_id: str) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.code)
 def test_each_error_is_the_clients_own(service: RunningService, backend: ScriptedBackend, scenario: Scenario) -> None:
-    """Each error of the table raises the client's type for its status, with the code."""
+    """Each error of the table raises the client's type for its status, with the code, and the text whole."""
     with met(scenario, service, backend) as call:
         error = _run(service, "complete", call)
     assert (error["type"], error["status"], error["code"]) == (
@@ -82,4 +82,5 @@ def test_each_error_is_the_clients_own(service: RunningService, backend: Scripte
         scenario.status,
         scenario.code,
     )
+    assert error["message"].startswith(f"{scenario.status} {scenario.text}")
     assert error["requestID"].startswith("req_")

@@ -80,7 +80,7 @@ def test_one_model(client: openai.OpenAI, model_id: str) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.code)
 def test_each_error_is_the_clients_own(service: RunningService, backend: ScriptedBackend, scenario: Scenario) -> None:
-    """Each error of the table raises the client's type for its status, with the code."""
+    """Each error of the table raises the client's type for its status, with the code, and the text whole."""
     with (
         met(scenario, service, backend) as call,
         _client(service, call.api_key) as client,
@@ -94,4 +94,5 @@ def test_each_error_is_the_clients_own(service: RunningService, backend: Scripte
         )
     assert raised.value.status_code == scenario.status
     assert raised.value.code == scenario.code
+    assert str(raised.value).startswith(f"Error code: {scenario.status} - {scenario.text}")
     assert raised.value.request_id is not None

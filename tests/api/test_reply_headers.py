@@ -32,6 +32,7 @@ BESIDE_THE_CHAT = {
     ("GET", "/favicon.ico"): 404,
     ("GET", "/health"): 200,
     ("GET", "/docs"): 200,
+    ("GET", "/docs/clients"): 200,
     ("GET", "/api/v1/openapi.json"): 200,
     ("GET", MODELS): 200,
     ("HEAD", MODELS): 200,
@@ -175,7 +176,7 @@ def test_no_answer_of_the_api_is_kept_or_taken_for_a_page(
 
 def test_the_pages_of_documents_are_taken_for_what_they_are(service: RunningService) -> None:
     """No browser guesses another type."""
-    for path in ("/docs", "/docs/admin"):
+    for path in ("/docs", "/docs/clients", "/docs/admin"):
         assert service.get(path).headers["x-content-type-options"] == "nosniff"
 
 

@@ -11,6 +11,7 @@ from tests.support.visitor import Visitor
 
 SAME_FOR_ALL = (
     "/docs",
+    "/docs/clients",
     "/api/v1/openapi.json",
     "/api/admin/v1/openapi.json",
     "/panel/static/panel.css",

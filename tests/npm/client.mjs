@@ -20,5 +20,5 @@ try {
   console.log(JSON.stringify({ result: await acts[act]() }));
 } catch (error) {
   const type = Object.keys(OpenAI).find((name) => OpenAI[name] === error.constructor);
-  console.log(JSON.stringify({ type, status: error.status, code: error.code, requestID: error.requestID }));
+  console.log(JSON.stringify({ type, status: error.status, code: error.code, message: error.message, requestID: error.requestID }));
 }

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from tarazu.domain.accounts import AccountStatus
+from tarazu.domain.errors import Error
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import RunningService
 
@@ -33,6 +34,11 @@ class Scenario(Struct, frozen=True):
     code: str
     status: int
     scene: Scene
+
+    @property
+    def text(self) -> str:
+        """What the table says of it; more may follow."""
+        return next(error.value.message for error in Error if error.value.code == self.code)
 
 
 def _streaming(service: RunningService, _backend: ScriptedBackend) -> Call:

@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 
 from tarazu.api.authorization import presented_key
 from tarazu.api.body import BodyReader
-from tarazu.api.envelope import error_body, error_headers, rate_limit_headers, send_json
+from tarazu.api.envelope import error_body, error_headers, naming_clients, rate_limit_headers, send_json
 from tarazu.api.head import CLOSE, HEAD, Head
 from tarazu.api.idempotency import read_idempotency
 from tarazu.api.objects import ChatCompletion, Choice, CompletionMessage, CompletionUsage
@@ -31,6 +31,7 @@ class ChatEndpoint:
     """The endpoint as an ASGI application: reads, asks the service, and answers, unless the client has left.
 
     `asking` has the peers who wait for a completion, with their requests; whoever is in `unserved` by then gets none.
+    `clients_url` is the page about clients.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ChatEndpoint:
         refused_keys: RefusedKeys,
         asking: dict[Peer, object],
         unserved: Collection[Peer],
+        clients_url: str,
     ) -> None:
         self._completions = completions
         self._bodies = bodies
@@ -48,6 +50,7 @@ class ChatEndpoint:
         self._refused_keys = refused_keys
         self._asking = asking
         self._unserved = unserved
+        self._clients_url = clients_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -95,7 +98,8 @@ class ChatEndpoint:
             self._refused_keys.note(answer.outcome, scope)
             headers += error_headers(answer.outcome)
             headers += [CLOSE] if is_early else []
-            await send_json(send, answer.outcome.error.value.status, error_body(answer.outcome), headers)
+            refusal = naming_clients(answer.outcome, self._clients_url)
+            await send_json(send, refusal.kind.status, error_body(refusal), headers)
         else:
             headers += [REPLAYED] if answer.is_replay else []
             await send_json(send, HTTPStatus.OK, _chat_completion(answer.outcome), headers)

@@ -6,12 +6,13 @@ from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import Send
 
 from tarazu.api.objects import DomainError, DomainErrorEnvelope
 from tarazu.domain.calendar import seconds_until
-from tarazu.domain.errors import ErrorKind, NoDetails
+from tarazu.domain.errors import Error, ErrorKind, NoDetails, Refusal
 from tarazu.domain.rate_limit import RateLimit
 
 Headers = list[tuple[bytes, bytes]]
@@ -21,6 +22,9 @@ JSON = "application/json"
 CONTENT_TYPE = (b"content-type", JSON.encode())
 SAFE_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """On every JSON answer: keys, replies and balances are kept in no cache, and no browser takes them for a page."""
+
+OF_SETTINGS = (Error.STREAMING_NOT_SUPPORTED, Error.NOT_FOUND)
+"""What a person gets over by a setting of the client."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -47,6 +51,13 @@ class AnyRefusal(Protocol):
     def retry_after_s(self) -> int | None:
         """When it is worth another try."""
         ...
+
+
+def naming_clients(refusal: Refusal, clients_url: str) -> Refusal:
+    """Name the page about clients where a setting is what is wrong: a client's user reads the text and nothing else."""
+    if refusal.error not in OF_SETTINGS or refusal.message is not None:
+        return refusal
+    return replace(refusal, message=f"{refusal.kind.message} How, in many clients: {clients_url}")
 
 
 def error_body(refusal: AnyRefusal) -> Struct:

@@ -14,7 +14,7 @@ from tarazu.api.contract.schemas import answer_schemas
 from tarazu.api.contract.structure import Components, Info, License, OpenApi, SecurityScheme, Server
 from tarazu.api.contract.texts import text
 from tarazu.domain.errors import Error
-from tarazu.service.configuration.addresses import API_PATH
+from tarazu.service.configuration.addresses import API_PATH, CLIENTS_PATH
 
 SECURITY_SCHEME = "ApiKey"
 DOCUMENTS_KEPT = 4
@@ -62,6 +62,7 @@ def _introduction(base_url: str) -> str:
     return text(
         "introduction",
         base_url=base_url,
+        clients_url=base_url.removesuffix(API_PATH) + CLIENTS_PATH,
         first_sample=python_sample.source,
         domain_error=body_example(Error.MODEL_NOT_FOUND, NOTES),
         errors_table=errors_table(NOTES),

@@ -128,7 +128,7 @@ def admin_document_json(base_url: str = ADMIN_API_PATH) -> bytes:
 @lru_cache(maxsize=DOCUMENTS_KEPT)
 def admin_html(base_url: str = ADMIN_API_PATH) -> bytes:
     """Make the page for people, once for each base address."""
-    return page_of(admin_document(base_url), home=("/admin/", "Operators' pages"))
+    return page_of(admin_document(base_url), ("/admin/", "Operators' pages"))
 
 
 def _introduction() -> str:

@@ -8,6 +8,7 @@ API_PATH = "/api/v1"
 ADMIN_API_PATH = "/api/admin/v1"
 PANEL_PATH = "/panel"
 ADMIN_PATH = "/admin"
+CLIENTS_PATH = "/docs/clients"
 
 _VISIBLE = re.compile(r"[!-~]+", re.ASCII)
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?", re.ASCII)
