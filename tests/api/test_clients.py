@@ -161,7 +161,7 @@ def _asked(recorder: Recorder) -> list[Passed]:
 def test_every_client_with_a_program_is_tried() -> None:
     """None is left out, and each is in both tables of the page."""
     assert set(CLIENTS) == set(ENVIRONMENT_OF)
-    for heading in ("Client", "Client, when refused"):
+    for heading in ("Client", "Refused client"):
         linked = {found[1] for cells in rows(heading) if (found := re.match(r"\[(.+?)\]\(#", cells[0]))}
         assert set(CLIENTS) <= linked
 
@@ -298,7 +298,12 @@ def test_one_client_waits_until_a_stopped_service_is_back(
     """However long: here it is told to wait for some seconds."""
     key = service.customer().secret
     service.provisioning.stop_intake(retry_after_s=WAIT_S)
-    recorder.on_passed = lambda passed: service.provisioning.resume_intake() if passed.status == 503 else None
+
+    def resume(passed: Passed) -> None:
+        if passed.status == 503:
+            service.provisioning.resume_intake()
+
+    recorder.on_passed = resume
     stopped = Way(status=503, key=lambda _service: key)
     ran = _met(stopped, CLIENTS[WAITS_LONG], service, recorder, tmp_path)
     assert _refused_row(WAITS_LONG)[3] == "waits"
@@ -313,7 +318,7 @@ def _has_waited(recorder: Recorder, ran: Ran) -> None:
 
 
 def _refused_row(title: str) -> list[str]:
-    (row,) = (cells for cells in rows("Client, when refused") if cells[0].startswith(f"[{title}]"))
+    (row,) = (cells for cells in rows("Refused client") if cells[0].startswith(f"[{title}]"))
     return row
 
 

@@ -1,8 +1,13 @@
 """The pages that explain the API and its clients: complete, sound HTML, readable by all, in need of no network."""
 
 import re
+import subprocess
+import sys
+import tarfile
+import zipfile
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +17,10 @@ from tarazu.api.docs_page import CONTENT_SECURITY_POLICY, STYLE, clients_html, h
 from tarazu.api.prose import block, inline
 from tarazu.domain.errors import Error
 from tarazu.service.configuration.addresses import CLIENTS_PATH
-from tests.support.clients import read_clients
+from tests.support.clients import ROOT, read_clients
 from tests.support.contract import DOCUMENT, SCHEMAS, operations
 from tests.support.html_page import Page
+from tests.support.patience import PATIENCE_S
 
 CONTRAST_MIN = 4.5
 """WCAG 2.2 AA, for text of ordinary size."""
@@ -175,6 +181,22 @@ def test_each_client_of_the_file_stands_on_the_page() -> None:
         assert client.title in text
         for source in client.blocks:
             assert " ".join(source.split()) in text
+
+
+def test_the_package_brings_the_page_about_clients(tmp_path: Path) -> None:
+    """The file of docs/, once: in the source distribution, and in the wheel that is built of it."""
+    _build("sdist", ROOT, tmp_path)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sources:
+        sources.extractall(tmp_path, filter="data")
+    (unpacked,) = (folder for folder in tmp_path.iterdir() if folder.is_dir())
+    _build("wheel", unpacked, tmp_path)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        assert wheel.read("tarazu/api/texts/clients.md") == (ROOT / "docs" / "clients.md").read_bytes()
+
+
+def _build(kind: str, folder: Path, into: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
+    subprocess.run(command, cwd=folder, capture_output=True, timeout=PATIENCE_S, check=True)
 
 
 def test_raw_html_in_a_text_stays_text() -> None:
