@@ -88,7 +88,7 @@ def test_each_error_is_the_clients_own(service: RunningService, backend: Scripte
     ):
         client.chat.completions.create(
             model=call.model,
-            messages=call.messages,  # type: ignore[arg-type]
+            messages=call.messages,
             stream=call.stream,
             extra_headers={} if call.api_key else {"Authorization": openai.Omit()},
         )
