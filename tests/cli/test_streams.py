@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 from select import PIPE_BUF
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.cli.every_command import WITH_BOOKS
 from tests.cli.scripted_api import KEY, reply, scripted_api
 from tests.support.at_once import wait_until
 from tests.support.backups import dump_of
+from tests.support.forked import Output, begin
 from tests.support.patience import PATIENCE_S
 from tests.support.rows import rows
 
@@ -170,7 +172,7 @@ def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Command
                 file.unlink()
         before = left_behind(folder)
         arguments = (next((names[kind] for kind in names if part.startswith(kind)), part) for part in given)
-        ran = run_in_shell(folder, (*path, *arguments), FULL)
+        ran = run_on_full(folder, (*path, *arguments))
         problem, *told = ran.err.splitlines()
         assert OUTPUTS[FULL] in problem, path
         assert ran.status == 1, path
@@ -180,6 +182,14 @@ def test_what_is_done_is_told_where_its_result_cannot_be_printed(tarazu: Command
         else:
             assert not told, path
     assert len(changing) == len(WITH_BOOKS) + 2 - sum(path[-1] in READING for path in WITH_BOOKS)
+
+
+def run_on_full(folder: Path, arguments: tuple[str, ...]) -> Ran:
+    """Run one of many commands as `run_in_shell` does with FULL, forked."""
+    with TemporaryDirectory() as name:
+        output = Output(Path("/dev/full"), Path(name, "err"))
+        status = begin(arguments, clean_environ(), output, cwd=folder).wait(PATIENCE_S)
+        return Ran(status, "", output.err.read_text())
 
 
 def made(tarazu: Commands, name: str, arguments: tuple[str, ...]) -> dict[str, str]:
