@@ -145,6 +145,7 @@ FIELDS = frozenset(
         "system",
         "ticket",
         "turn",
+        "until",
         "why",
     }
 )

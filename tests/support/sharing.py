@@ -10,17 +10,17 @@ ROOT = Path(__file__).parents[2]
 LONGEST = (
     "tests/test_linters.py",
     "tests/store/test_books_machine.py",
-    "tests/api/test_contract.py",
+    "tests/simulation",
     "tests/migrations",
     "tests/crashes",
-    "tests/api/admin/test_contract.py",
-    "tests/simulation",
+    "tests/browser/test_answers.py",
     "tests/api/test_worst_content.py",
+    "tests/api/test_contract.py",
+    "tests/api/admin/test_contract.py",
     "tests/cli/test_streams.py",
     "tests/api/test_races.py",
     "tests/backends/test_local.py",
     "tests/browser",
-    "tests/panel/test_second_factor.py",
 )
 """Files and folders that take longer than their number of tests tells: first these, then what has the most tests."""
 PROCESSES_ENOUGH = 3
