@@ -250,6 +250,7 @@ def test_a_text_names_what_helps_at_a_client(
     assert said in answer.json["error"]["message"]
 
 
+@rows("decisions.added_by_this_project.23")
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -269,3 +270,15 @@ def test_what_a_setting_helps_leads_to_the_page_about_clients(
     page = service.get(f"/docs/{rest}")
     assert page.status == 200
     assert f"{origin}/api/v1" in page.body.decode()
+
+
+@rows("decisions.added_by_this_project.23")
+def test_what_to_do_about_a_refusal_is_told_by_no_makers_own_header(service: RunningService) -> None:
+    """A stopped intake says in Retry-After when to ask again, and nothing else."""
+    service.provisioning.stop_intake(retry_after_s=300)
+    try:
+        answer = service.chat(service.customer())
+    finally:
+        service.provisioning.resume_intake()
+    assert (answer.status, answer.headers["retry-after"]) == (503, "300")
+    assert "x-should-retry" not in answer.headers
