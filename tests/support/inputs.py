@@ -52,13 +52,24 @@ def fields_read() -> set[str]:
 def _arguments(methods: dict[str, int], of: str = "") -> set[str]:
     found: set[str] = set()
     for module, tree in _modules():
+        each_of = dict(_written_in_place(tree))
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods):
                 continue
             place = methods[node.func.attr]
             if len(node.args) > place and ast.unparse(node.func.value).endswith(of):
-                found.update(_texts(node.args[place], module))
+                for name in each_of.get(node.args[place], [node.args[place]]):
+                    found.update(_texts(name, module))
     return found
+
+
+def _written_in_place(tree: ast.Module) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
+    """Find the names in comprehensions that stand for texts which are written there, and these."""
+    for node in ast.walk(tree):
+        for part in node.generators if isinstance(node, ast.DictComp | ast.ListComp | ast.SetComp) else ():
+            if isinstance(part.iter, ast.Tuple):
+                target = ast.unparse(part.target)
+                yield from ((n, part.iter.elts) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == target)
 
 
 def _sought(node: ast.AST, module: str) -> Iterator[str]:
