@@ -12,7 +12,7 @@ PASSWORD = "a sentence to remember"
 
 
 def test_the_way_of_an_operator(browser: Browser, service: RunningService, base_url: str, spoken: Spoken) -> None:
-    """An account is opened, topped up, given a key, blocked, let in; intake stopped and resumed; the books audited."""
+    """An account is opened, invited, topped up, given a key, blocked, let in; intake stopped, resumed; an audit."""
     operator, invitation = service.provisioning.create_operator(email=f"ada.{spoken.language}@example.com", name="Ada")
     with visiting(browser, base_url, locale=spoken.locale) as visitor:
         visitor.accept(invitation.link(base_url), PASSWORD)
@@ -21,10 +21,9 @@ def test_the_way_of_an_operator(browser: Browser, service: RunningService, base_
 
         visitor.open("/admin/accounts/new")
         visitor.send("/admin/accounts/new", name="Grace", email=f"grace.{spoken.language}@example.com")
-        account_path = visitor.path()
+        account_path, _, shown = visitor.path().rpartition("/")
+        assert shown == "invitation"
         account_id = account_path.rpartition("/")[2]
-        visitor.open(account_path)
-        visitor.send(f"{account_path}/invite")
         visitor.assert_readable()
         visitor.open(f"{account_path}/credits")
         visitor.send(f"{account_path}/credits/add", credits="25", reference=f"invoice {spoken.language}")

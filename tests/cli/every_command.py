@@ -13,6 +13,7 @@ WITH_BOOKS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("account", "list"): (),
     ("account", "show"): (ACCOUNT,),
     ("account", "set"): (ACCOUNT, "--no-plan"),
+    ("account", "rename"): (ACCOUNT, "Ada Lovelace"),
     ("account", "invite"): (ACCOUNT,),
     ("account", "sign-out"): (ACCOUNT,),
     ("admin", "operator", "create"): ("--email", "grace@example.com", "--name", "Grace"),

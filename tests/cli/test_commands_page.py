@@ -12,7 +12,7 @@ from tests.cli.commands_page import WIDTH, command_paths, commands_page
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS = {
     "": ["audit", "chat", "check", "drain", "openapi", "reload", "request", "serve"],
-    "account": ["create", "invite", "list", "set", "show", "sign-out"],
+    "account": ["create", "invite", "list", "rename", "set", "show", "sign-out"],
     "admin": ["trail"],
     "admin operator": ["create", "invite", "list", "set"],
     "admin token": ["create", "list", "revoke"],
