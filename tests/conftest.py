@@ -56,6 +56,16 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Share out the making of the tests' code too, where several processes are about to collect them."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        from tests.support.sharing import make_share_of_code  # noqa: PLC0415 - imports xdist
+
+        number = int(worker["workerid"].removeprefix("gw"))
+        make_share_of_code(session.config.args, number=number, of=worker["workercount"])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Run the tests in one process more than there are cores, and what waits for time-outs in another."""

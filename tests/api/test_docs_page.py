@@ -6,6 +6,7 @@ import sys
 import tarfile
 import zipfile
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,13 +29,23 @@ TEXT_COLOURS = ("ink", "muted", "brass", "link", "good", "bad")
 BACKGROUNDS = ("paper", "panel")
 
 
-SOURCE = html().decode()
-PAGE = Page(SOURCE)
-SOURCES = {"api": SOURCE, "clients": clients_html().decode()}
+PAGES = {"api": html, "clients": clients_html}
 OTHERS = {"/api/v1/openapi.json", "/docs", "/docs/clients", "/panel/", "data:,"}
 """Where links lead beside the page itself."""
 CLIENTS_URL = DEFAULT_ORIGIN + CLIENTS_PATH
-on_both = pytest.mark.parametrize("page", [pytest.param(Page(source), id=name) for name, source in SOURCES.items()])
+on_both = pytest.mark.parametrize("page", PAGES, indirect=True)
+
+
+@cache
+def read(name: str) -> Page:
+    """Read one of the pages."""
+    return Page(PAGES[name]().decode())
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest) -> Page:
+    """Take each of the pages in turn."""
+    return read(request.param)
 
 
 @on_both
@@ -56,8 +67,8 @@ def test_ids_are_unique_and_every_link_resolves(page: Page) -> None:
 
 def test_they_lead_to_the_pages_beside_them() -> None:
     """Holders to their panel and from one page to the other, operators to their pages."""
-    assert {"/panel/", "/docs/clients", CLIENTS_URL} <= set(PAGE.values("href"))
-    assert {"/panel/", "/docs"} <= set(Page(SOURCES["clients"]).values("href"))
+    assert {"/panel/", "/docs/clients", CLIENTS_URL} <= set(read("api").values("href"))
+    assert {"/panel/", "/docs"} <= set(read("clients").values("href"))
     assert "/admin/" in Page(admin_html().decode()).values("href")
 
 
@@ -74,9 +85,10 @@ def test_it_loads_nothing(page: Page) -> None:
     assert [name for _, attributes in page.elements for name in attributes if name.startswith("on")] == []
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_its_style_sheet_is_the_one_it_allows(source: str) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_its_style_sheet_is_the_one_it_allows(name: str) -> None:
     """The style element holds the sheet that the policy has the digest of, to the letter."""
+    source = PAGES[name]().decode()
     assert source.startswith("<!doctype html>")
     assert f"<style>{STYLE}</style>" in source
 
@@ -85,21 +97,23 @@ def test_its_style_sheet_is_the_one_it_allows(source: str) -> None:
 def test_operations(operation_id: str) -> None:
     """Each operation stands there with its route, its samples, its statuses and its place in the contents."""
     operation = operations()[operation_id]
-    start = SOURCE.index(f'<section class="operation" id="{operation_id}"')
-    section = Page(SOURCE[start : SOURCE.index("</section>", start)]).text
+    source = html().decode()
+    start = source.index(f'<section class="operation" id="{operation_id}"')
+    section = Page(source[start : source.index("</section>", start)]).text
     assert f"{operation['method']} {operation['path']}" in section
     for status in operation["responses"]:
         assert status in section
     for sample in operation["x-codeSamples"]:
         assert " ".join(sample["source"].split()) in section
-    assert f"#{operation_id}" in PAGE.values("href")
+    assert f"#{operation_id}" in read("api").values("href")
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_objects(name: str) -> None:
     """Each object stands there with every member, its type and its meaning."""
-    start = SOURCE.index(f'<section id="{name}"')
-    section = Page(SOURCE[start : SOURCE.index("</section>", start)]).text
+    source = html().decode()
+    start = source.index(f'<section id="{name}"')
+    section = Page(source[start : source.index("</section>", start)]).text
     for member, schema in SCHEMAS[name]["properties"].items():
         row = re.search(rf" {member} (.+?) (yes|no|one of them) ", section)
         assert row is not None, member
@@ -109,14 +123,14 @@ def test_objects(name: str) -> None:
 @pytest.mark.parametrize("error", Error)
 def test_errors(error: Error) -> None:
     """Each error stands in the table with its status and code."""
-    section = PAGE.text[PAGE.text.index("Cause Remedy") :]
+    section = read("api").text[read("api").text.index("Cause Remedy") :]
     assert f"{error.value.status} {error.value.code}" in section
 
 
 def test_headers() -> None:
     """Each header of an answer is explained."""
     for name in DOCUMENT["components"]["headers"]:
-        assert name in PAGE.values("id")
+        assert name in read("api").values("id")
 
 
 @on_both
@@ -176,7 +190,7 @@ def test_another_base_address() -> None:
 
 def test_each_client_of_the_file_stands_on_the_page() -> None:
     """With all of its programs, to the letter."""
-    text = Page(SOURCES["clients"]).text
+    text = read("clients").text
     for client in read_clients().values():
         assert client.title in text
         for source in client.blocks:

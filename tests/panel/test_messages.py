@@ -13,7 +13,6 @@ from tarazu.panel.messages import told, translations
 from tarazu.service.provisioning_errors import ProvisioningError
 from tests.support.messages import TRANSLATED, catalogue_file, extracted, translated, written
 
-MESSAGES = extracted()
 NAMED = re.compile(r"%\((\w+)\)s")
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 OF_PAGES = "## What pages say"
@@ -44,15 +43,19 @@ def names(text: str) -> set[str]:
 
 def test_messages_are_found() -> None:
     """In templates, in pages, and where acts are refused."""
-    assert ids(MESSAGES) >= {"Overview", "Create the key", "This key may not use this model. Choose another of either."}
-    assert ids(MESSAGES) >= {"There is no account {account!r}.", "limit per minute", "name"}
-    assert ("%(shown)s credit", "%(shown)s credits") in ids(MESSAGES)
+    assert ids(extracted()) >= {
+        "Overview",
+        "Create the key",
+        "This key may not use this model. Choose another of either.",
+    }
+    assert ids(extracted()) >= {"There is no account {account!r}.", "limit per minute", "name"}
+    assert ("%(shown)s credit", "%(shown)s credits") in ids(extracted())
 
 
 def test_no_message_is_missing_or_left_over(language: Language) -> None:
     """What the code says is what the catalogue says: `python -m tests.support.messages` shows the difference."""
     catalog = translated(language)
-    assert ids(catalog) == ids(MESSAGES)
+    assert ids(catalog) == ids(extracted())
     assert list(catalog.obsolete) == []
 
 

@@ -4,13 +4,13 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tarazu.service import log_lines, log_sums
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "logs.md").read_text("utf-8")
-SOURCES = {file: ast.parse(file.read_text("utf-8")) for file in sorted((ROOT / "src").rglob("*.py"))}
 EVENT = re.compile(r"[a-z]+(_[a-z]+)*")
 LEVELS = {"debug", "info", "warning", "error", "critical"}
 IN_WORDS = {"request", "library_message"}
@@ -23,9 +23,15 @@ def rows() -> dict[str, tuple[set[str], set[str]]]:
     return {event: (set(levels.split(", ")), set(re.findall(r"`(\w+)`", fields))) for event, levels, fields in found}
 
 
+@cache
+def sources() -> list[ast.Module]:
+    """Parse the code of the product."""
+    return [ast.parse(file.read_text("utf-8")) for file in sorted((ROOT / "src").rglob("*.py"))]
+
+
 def calls() -> Iterator[tuple[ast.Call, str | None]]:
     """Go through what may write an event, with its level where that is plain."""
-    for tree in SOURCES.values():
+    for tree in sources():
         for node in ast.walk(tree):
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="log"), attr=level)):
@@ -71,7 +77,7 @@ def test_every_event_of_the_page_is_in_the_code() -> None:
     """As a word of it."""
     words = {
         node.value
-        for tree in SOURCES.values()
+        for tree in sources()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

@@ -5,6 +5,7 @@ lost ones go, and what is translated stays.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -36,8 +37,9 @@ KEYWORDS = {
 TEMPLATE_OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}
 
 
+@cache
 def extracted() -> Catalog:
-    """Read all messages out of code and templates."""
+    """Read all messages out of code and templates, once."""
     catalog = Catalog()
     for place, line, message, context in _found():
         catalog.add(message, locations=[(place, line)], context=context)
