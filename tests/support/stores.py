@@ -98,7 +98,7 @@ class PostgresqlStore:
     def new_database(self, name: str, *, template: str = "template1") -> str:
         """Make an empty database, or a copy of another; answer with its URL."""
         with psycopg.connect(self._server_url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY".encode())
         return make_url(self._server_url).set(database=name).render_as_string(hide_password=False)
 
 
