@@ -1,7 +1,6 @@
 """Issuing and revoking tokens of the admin API."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,18 +9,10 @@ from tarazu.domain.keys import ADMIN_TOKEN, parse
 from tarazu.service.checks import EXPIRY_S_MAX
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
-from tests.support.books import Books, open_books
-from tests.support.stores import Store
+from tests.support.books import Books
 from tests.support.values import NOON_MS
 
 pytestmark = pytest.mark.both_stores
-
-
-@pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open new, empty books."""
-    with open_books(store, tmp_path) as books:
-        yield books
 
 
 @pytest.fixture

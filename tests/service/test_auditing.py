@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from tarazu.service.auditing import Auditor, AuditRunningError
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.engine import open_engine
-from tests.support.books import Books, open_books
+from tests.support.books import Books
 from tests.support.patience import PATIENCE_S
-from tests.support.stores import Store
 from tests.support.values import NOON_MS, make_account
 
 pytestmark = pytest.mark.both_stores
@@ -33,11 +31,10 @@ class HeldClock:
 
 
 @pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open books with one account."""
-    with open_books(store, tmp_path) as books:
-        books.add(make_account())
-        yield books
+def books(books: Books) -> Books:
+    """Fill the books with one account."""
+    books.add(make_account())
+    return books
 
 
 def test_one_at_a_time(books: Books) -> None:

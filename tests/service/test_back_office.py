@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, select
@@ -23,19 +22,10 @@ from tarazu.service.provisioning_errors import ProvisioningError
 from tarazu.store.availability import BooksUnavailableError
 from tarazu.store.schema import accounts
 from tarazu.store.trail import Via
-from tests.support.books import Books, open_books
+from tests.support.books import Books
 from tests.support.patience import PATIENCE_S
-from tests.support.stores import Store
 
 pytestmark = pytest.mark.both_stores
-
-
-@pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open new, empty books; they must balance at the end."""
-    with open_books(store, tmp_path) as books:
-        yield books
-        books.assert_balanced()
 
 
 @pytest.fixture

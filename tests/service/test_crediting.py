@@ -1,9 +1,8 @@
 """Top-ups and adjustments: each once, never below zero, and with a row that says who, when and why."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -17,8 +16,7 @@ from tarazu.store.adjustments import Adjustment
 from tarazu.store.credit_history import ChangeKind
 from tarazu.store.topups import Topup
 from tests.support.at_once import at_once, wait_until
-from tests.support.books import Books, make_topup, open_books, release
-from tests.support.stores import Store
+from tests.support.books import Books, make_topup, release
 from tests.support.values import NOON_MS, held, make_account, make_key
 
 pytestmark = pytest.mark.both_stores
@@ -29,12 +27,10 @@ _WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 
 
 @pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Books with one account, on either store."""
-    with open_books(store, tmp_path) as books:
-        books.add(make_account(), make_account(id="acc_2"), make_key())
-        yield books
-        books.assert_balanced()
+def books(books: Books) -> Books:
+    """Fill the books with two accounts, of which one has a key."""
+    books.add(make_account(), make_account(id="acc_2"), make_key())
+    return books
 
 
 @pytest.fixture

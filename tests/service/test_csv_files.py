@@ -1,7 +1,6 @@
 """An account's requests, credits and usage as CSV: every line once, in parts, and none that a spreadsheet would run."""
 
 import csv
-from collections.abc import Iterator
 from io import StringIO
 from zoneinfo import ZoneInfo
 
@@ -16,32 +15,20 @@ from tarazu.service.reports import HistoryFilter
 from tarazu.store.engine import transaction
 from tarazu.store.request_history import Ending
 from tests.support.asking import ask
-from tests.support.books import Books, charge, empty_books, make_topup, open_books, release
-from tests.support.stores import Store
-from tests.support.values import DAY_MS, NOON_MS, make_account, make_catalogue, make_key, present
+from tests.support.books import Books, charge, make_topup, release
+from tests.support.values import DAY_MS, NOON_MS, make_account, make_key, present
 
 pytestmark = pytest.mark.both_stores
 
 TEHRAN = ZoneInfo("Asia/Tehran")
 
 
-@pytest.fixture(scope="module")
-def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:
-    """Open books for the whole module."""
-    with open_books(store, tmp_path_factory.mktemp("books")) as books:
-        yield books
-
-
 @pytest.fixture
-def books(module_books: Books) -> Iterator[Books]:
-    """Books with two accounts; the first has two keys. They must balance at the end."""
-    empty_books(module_books.engine)
-    module_books.clock.now_ms = NOON_MS
-    module_books.catalogue = make_catalogue()
-    module_books.add(make_account(), make_account(id="acc_2"), make_key(1), make_key(3, name="=1+1"))
-    module_books.add(make_key(2, account_id="acc_2"))
-    yield module_books
-    module_books.assert_balanced()
+def books(books: Books) -> Books:
+    """Fill the books with two accounts; the first has two keys."""
+    books.add(make_account(), make_account(id="acc_2"), make_key(1), make_key(3, name="=1+1"))
+    books.add(make_key(2, account_id="acc_2"))
+    return books
 
 
 def rows(books: Books, file: CsvFile) -> list[dict[str, str]]:

@@ -1,9 +1,7 @@
 """What a holder makes for good is bounded: keys, new ones in an hour, acts in the trail. Revoking never is."""
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -17,9 +15,8 @@ from tarazu.service.proving import Browser
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ConflictError, ProvisioningError
 from tarazu.store.trail import Via
-from tests.support.books import Books, open_books
+from tests.support.books import Books
 from tests.support.people import ADDRESS, OTHER, PASSWORD, open_desk
-from tests.support.stores import Store
 from tests.support.values import make_account
 
 pytestmark = pytest.mark.both_stores
@@ -28,12 +25,11 @@ KEYS, HOURLY = 4, 6
 
 
 @pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open books with one account, whose holder may have few keys."""
-    with open_books(store, tmp_path) as books:
-        books.catalogue = replace(books.catalogue, bounds=Bounds(keys=KEYS, new_keys_hourly=HOURLY))
-        books.add(make_account())
-        yield books
+def books(books: Books) -> Books:
+    """Fill the books with one account, whose holder may have few keys."""
+    books.catalogue = replace(books.catalogue, bounds=Bounds(keys=KEYS, new_keys_hourly=HOURLY))
+    books.add(make_account())
+    return books
 
 
 def acts(books: Books, via: Via = Via.HOLDER) -> Provisioning:

@@ -1,7 +1,5 @@
 """Accounts and keys a page at a time: found by what people know of them, and none left out."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tarazu.domain.accounts import AccountStatus
@@ -9,33 +7,22 @@ from tarazu.domain.calendar import period_of
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import NotThereError, ProvisioningError
 from tarazu.store.accounts import AccountOrder, Sought
-from tests.support.books import Books, empty_books, open_books
-from tests.support.stores import Store
+from tests.support.books import Books
 from tests.support.values import NOON_MS, instant_ms, make_account, make_key, present
 
 pytestmark = pytest.mark.both_stores
 
 
-@pytest.fixture(scope="module")
-def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:
-    """Open books for the whole module."""
-    with open_books(store, tmp_path_factory.mktemp("books")) as books:
-        yield books
-
-
 @pytest.fixture
-def books(module_books: Books) -> Iterator[Books]:
-    """Open books with some accounts; two were opened in the same moment."""
-    empty_books(module_books.engine)
-    module_books.clock.now_ms = NOON_MS
-    module_books.add(
+def books(books: Books) -> Books:
+    """Fill the books with some accounts; two were opened in the same moment."""
+    books.add(
         make_account(id="acc_1", name="Ada Lovelace", email="ada@example.com"),
         make_account(id="acc_2", name="Grace 100%", email="grace@example.org", created_at_ms=NOON_MS + 1),
         make_account(id="acc_3", name="حسابِ آدا", email="zahra_1@example.com", created_at_ms=NOON_MS + 1),
         make_account(id="acc_4", name="acc_1 and ada@example.com", created_at_ms=NOON_MS + 2),
     )
-    yield module_books
-    module_books.assert_balanced()
+    return books
 
 
 @pytest.fixture

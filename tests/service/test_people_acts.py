@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -10,21 +9,12 @@ from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.people import OperatorStatus, PersonKind
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ConflictError, NotThereError, ProvisioningError
-from tests.support.books import Books, open_books
+from tests.support.books import Books
 from tests.support.people import EMAILS, Desk, open_desk
-from tests.support.stores import Store
 
 pytestmark = pytest.mark.both_stores
 
 HOLDER, OPERATOR = PersonKind.HOLDER, PersonKind.OPERATOR
-
-
-@pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open new, empty books; they must balance at the end."""
-    with open_books(store, tmp_path) as books:
-        yield books
-        books.assert_balanced()
 
 
 @pytest.fixture

@@ -1,17 +1,15 @@
 """A process tells the books what it refuses: soon, seldom, and whatever becomes of the books."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Coroutine
 
 import pytest
 
 from tarazu.domain.errors import Error, Refusal, Sender
 from tarazu.domain.refused import TOLD
 from tarazu.service.refused_requests import GATHER_S, RETRY_PAUSE_S, RefusedRequests
-from tests.support.books import Books, open_books
+from tests.support.books import Books
 from tests.support.inline_office import InlineOffice
-from tests.support.stores import Store
 from tests.support.values import make_account, make_key, present
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -22,11 +20,10 @@ TOO_MANY = Refusal(error=Error.RATE_LIMIT_EXCEEDED, sender=SENDER)
 
 
 @pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open new books with one account."""
-    with open_books(store, tmp_path) as books:
-        books.add(make_account(), make_key(1))
-        yield books
+def books(books: Books) -> Books:
+    """Fill the books with one account."""
+    books.add(make_account(), make_key(1))
+    return books
 
 
 def told(books: Books) -> list[tuple[str, int]]:

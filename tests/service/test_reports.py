@@ -1,6 +1,6 @@
 """What people see of an account: its overview, keys and requests, all of them its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -37,8 +37,7 @@ from tarazu.store.refused_requests import RefusedRow, write_refused
 from tarazu.store.request_history import Ending
 from tarazu.store.usage import Usage
 from tests.support.asking import TOOK_MS, ask
-from tests.support.books import Books, charge, empty_books, make_topup, open_books, release
-from tests.support.stores import Store
+from tests.support.books import Books, charge, empty_books, make_topup, release
 from tests.support.values import (
     DAY_MS,
     MINUTE_MS,
@@ -60,22 +59,11 @@ ONE = Usage(requests=1, credits=1, prompt_tokens=10, completion_tokens=20)
 """What one request for `small` leaves in the daily usage."""
 
 
-@pytest.fixture(scope="module")
-def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:
-    """Open books for the whole module."""
-    with open_books(store, tmp_path_factory.mktemp("books")) as books:
-        yield books
-
-
 @pytest.fixture
-def books(module_books: Books) -> Iterator[Books]:
-    """Books with two accounts of one key each; they must balance at the end."""
-    empty_books(module_books.engine)
-    module_books.clock.now_ms = NOON_MS
-    module_books.catalogue = make_catalogue()
-    module_books.add(make_account(), make_account(id="acc_2"), make_key(1), make_key(2, account_id="acc_2"))
-    yield module_books
-    module_books.assert_balanced()
+def books(books: Books) -> Books:
+    """Fill the books with two accounts of one key each."""
+    books.add(make_account(), make_account(id="acc_2"), make_key(1), make_key(2, account_id="acc_2"))
+    return books
 
 
 def look(books: Books, function: Callable[[Connection], T]) -> T:

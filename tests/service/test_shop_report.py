@@ -1,6 +1,5 @@
 """The shop at a glance: what has come lately, what is used today, and who the accounts are."""
 
-from collections.abc import Iterator
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -15,8 +14,7 @@ from tarazu.store.operations import Sweep
 from tarazu.store.shop import AccountUsage, DayFigures, WithoutReply, accounts_by_status
 from tarazu.store.usage import Usage
 from tests.support.asking import ask
-from tests.support.books import Books, charge, empty_books, open_books, release
-from tests.support.stores import Store
+from tests.support.books import Books, charge, release
 from tests.support.values import DAY_MS, NOON_MS, instant_ms, make_account, make_catalogue, make_key
 
 pytestmark = pytest.mark.both_stores
@@ -25,23 +23,12 @@ HOUR_MS = 3_600_000
 TEHRAN = ZoneInfo("Asia/Tehran")
 
 
-@pytest.fixture(scope="module")
-def module_books(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Books]:
-    """Open books for the whole module."""
-    with open_books(store, tmp_path_factory.mktemp("books")) as books:
-        yield books
-
-
 @pytest.fixture
-def books(module_books: Books) -> Iterator[Books]:
-    """Books with two accounts of one key each; they must balance at the end."""
-    empty_books(module_books.engine)
-    module_books.clock.now_ms = NOON_MS
-    module_books.catalogue = make_catalogue()
-    module_books.add(make_account(name="Ada"), make_account(id="acc_2", name="Grace"))
-    module_books.add(make_key(1), make_key(2, account_id="acc_2"))
-    yield module_books
-    module_books.assert_balanced()
+def books(books: Books) -> Books:
+    """Fill the books with two accounts of one key each."""
+    books.add(make_account(name="Ada"), make_account(id="acc_2", name="Grace"))
+    books.add(make_key(1), make_key(2, account_id="acc_2"))
+    return books
 
 
 def shop_of(books: Books, now_ms: int = NOON_MS) -> ShopReport:

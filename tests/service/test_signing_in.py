@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -27,23 +26,14 @@ from tarazu.store.pending_sign_ins import PENDING_MAX, PENDING_MS
 from tarazu.store.schema import metadata
 from tarazu.store.sessions import SESSIONS_MAX
 from tarazu.store.trail import Via
-from tests.support.books import Books, open_books, sqlite_only
+from tests.support.books import Books, sqlite_only
 from tests.support.people import ADDRESS, EMAILS, KINDS, OTHER, PASSWORD, SECRET, WRONG, Desk, open_desk, refused
-from tests.support.stores import Store
 
 pytestmark = pytest.mark.both_stores
 
 PACE_S = BY_EMAIL_AND_ADDRESS.pace_ms // 1_000
 
 of_both = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open new, empty books; they must balance at the end."""
-    with open_books(store, tmp_path) as books:
-        yield books
-        books.assert_balanced()
 
 
 @pytest.fixture

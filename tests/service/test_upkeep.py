@@ -1,10 +1,6 @@
 """What the process does for the books from time to time."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from tarazu.domain.attempts import Rule
 from tarazu.domain.bounds import Bounds
@@ -14,19 +10,11 @@ from tarazu.store.ended import ENDED_MAX
 from tarazu.store.engine import transaction
 from tarazu.store.operations import Admit
 from tarazu.store.sign_in_failures import count_failure
-from tests.support.books import Books, charge, open_books, sqlite_only
+from tests.support.books import Books, charge, sqlite_only
 from tests.support.inline_office import InlineOffice
 from tests.support.people_values import digest
-from tests.support.stores import Store
 from tests.support.values import NOON_MS, held, make_account, make_asked, make_catalogue, make_key
 from tests.support.virtual_time import run_in_virtual_time
-
-
-@pytest.fixture
-def books(store: Store, tmp_path: Path) -> Iterator[Books]:
-    """Open new, empty books."""
-    with open_books(store, tmp_path) as books:
-        yield books
 
 
 async def rows_after(books: Books, seconds: float) -> int:

@@ -10,6 +10,7 @@ from tarazu.domain.catalogue import Catalogue
 from tarazu.panel.formats import Formats
 from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.messages import later, told, translations
+from tarazu.panel.narrowed import Narrowed
 from tarazu.panel.ranges import read_span
 from tarazu.panel.visits import Visit
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -30,22 +31,6 @@ Choice = tuple[str, str]
 """The value that a form sends, and what people read."""
 
 
-class Narrowed(Struct, frozen=True, kw_only=True):
-    """What is looked for, and the parameters by which the address asks for it.
-
-    Where those cannot be, all is looked for, and `refusal` says what is wrong.
-    """
-
-    sought: HistoryFilter
-    query: dict[str, str]
-    refusal: str | None = None
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Tell whether anything is asked for."""
-        return any(self.query.values())
-
-
 class Choices(Struct, frozen=True, kw_only=True):
     """What the form offers to choose from."""
 
@@ -54,7 +39,7 @@ class Choices(Struct, frozen=True, kw_only=True):
     endings: list[Choice]
 
 
-def read_narrowed(visit: Visit, now_ms: int) -> Narrowed:
+def read_narrowed(visit: Visit, now_ms: int) -> Narrowed[HistoryFilter]:
     """Read it from the address of a page."""
     query = {
         "key": visit.query("key").strip(),
@@ -79,7 +64,7 @@ def read_narrowed(visit: Visit, now_ms: int) -> Narrowed:
 
 
 def choices(
-    account: Account, keys: Iterable[Key], catalogue: Catalogue, narrowed: Narrowed, formats: Formats
+    account: Account, keys: Iterable[Key], catalogue: Catalogue, narrowed: Narrowed[HistoryFilter], formats: Formats
 ) -> Choices:
     """List the keys of an account, the models that it is offered, and the outcomes; with what is chosen now."""
     gettext = translations(formats.language).gettext

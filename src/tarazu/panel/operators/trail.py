@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 
-from msgspec import Struct
 from sqlalchemy import Connection
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -12,6 +11,7 @@ from tarazu.domain.calendar import day_after, day_of, day_start_ms
 from tarazu.panel.acting import act
 from tarazu.panel.downloads import send_csv
 from tarazu.panel.messages import later, told, translations
+from tarazu.panel.narrowed import Narrowed
 from tarazu.panel.operators.acts import ACTS, act_line
 from tarazu.panel.ranges import read_span
 from tarazu.panel.visits import Visit
@@ -24,22 +24,6 @@ from tarazu.store.accounts import AccountOrder, Sought
 
 PAGE_LENGTH = 25
 NOBODY = later("No account has this id, email or name.")
-
-
-class Narrowed(Struct, frozen=True, kw_only=True):
-    """What is looked for, and the parameters by which the address asks for it.
-
-    Where those cannot be, all is looked for, and `refusal` says what is wrong.
-    """
-
-    sought: TrailFilter
-    query: dict[str, str]
-    refusal: str | None = None
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Tell whether anything is asked for."""
-        return any(self.query.values())
 
 
 class TrailPages:
@@ -84,7 +68,7 @@ class TrailPages:
             raise HTTPException(HTTPStatus.BAD_REQUEST)
         return await send_csv(self._office, "log", trail_csv(visit.formats.zone, narrowed.sought))
 
-    async def _find(self, visit: Visit, search: str, narrowed: Narrowed) -> Response:
+    async def _find(self, visit: Visit, search: str, narrowed: Narrowed[TrailFilter]) -> Response:
         """Lead to the account that is meant, or list those that may be."""
         sought = Sought(text=search)
         found = await act(self._office, visit, lambda books: books.account_list(sought, AccountOrder.NAME))
@@ -96,10 +80,10 @@ class TrailPages:
         refusal = translations(visit.formats.language).gettext(NOBODY)
         return _page(visit, narrowed, Trail(), HTTPStatus.NOT_FOUND, search=search, refusal=refusal)
 
-    def _read(self, connection: Connection, visit: Visit, narrowed: Narrowed) -> Trail:
+    def _read(self, connection: Connection, visit: Visit, narrowed: Narrowed[TrailFilter]) -> Trail:
         return trail_page(connection, narrowed.sought, limit=PAGE_LENGTH, before=visit.query("before") or None)
 
-    def _narrowed(self, visit: Visit, account_id: str | None) -> Narrowed:
+    def _narrowed(self, visit: Visit, account_id: str | None) -> Narrowed[TrailFilter]:
         """Read what is looked for from the address."""
         query = {name: visit.query(name).strip() for name in ("act", "who", "from", "until")}
         zone = visit.formats.zone
@@ -136,7 +120,7 @@ def _by_word(choice: tuple[str, str]) -> str:
     return choice[1]
 
 
-def _shown(visit: Visit, narrowed: Narrowed, trail: Trail) -> dict[str, object]:
+def _shown(visit: Visit, narrowed: Narrowed[TrailFilter], trail: Trail) -> dict[str, object]:
     return {
         "lines": [act_line(each, visit.formats) for each in trail.acts],
         "trail": trail,
@@ -146,6 +130,8 @@ def _shown(visit: Visit, narrowed: Narrowed, trail: Trail) -> dict[str, object]:
     }
 
 
-def _page(visit: Visit, narrowed: Narrowed, trail: Trail, status: int = HTTPStatus.OK, /, **values: object) -> Response:
+def _page(
+    visit: Visit, narrowed: Narrowed[TrailFilter], trail: Trail, status: int = HTTPStatus.OK, /, **values: object
+) -> Response:
     shown: dict[str, object] = {"search": "", "accounts": (), "count": 0, "refusal": None, **values}
     return visit.page("operators/trail.html", status, **_shown(visit, narrowed, trail), **shown)
