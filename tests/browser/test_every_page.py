@@ -18,6 +18,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"width": PHONE, "scheme": "dark", "locale": "fa-IR"},
 }
 """Both widths, both colours, both directions, each once: a fault of one of them shows beside whatever others."""
+TIME_ZONE = {"desktop": "Time zone: UTC", "phone": "منطقهٔ زمانی: UTC"}
 PAGES_OF_THE_PHONE = (
     "/panel/",
     "/panel/keys",
@@ -62,10 +63,11 @@ def visitors(browser: Browser, base_url: str, inhabitants: Inhabitants) -> Itera
 def test_a_page_of_who_is_signed_in_can_be_read_by_everybody(
     inhabitants: Inhabitants, visitors: dict[str, Visitor], page: str, look: str
 ) -> None:
-    """axe-core has nothing against it, it is no wider than its window, and it asks nobody else."""
+    """axe-core has nothing against it, it is no wider than its window, asks nobody else, and names its time zone."""
     visitor, path = visitors[look], inhabitants.path(page)
     visitor.open(path)
     assert visitor.page.url == visitor.base_url + path
+    assert TIME_ZONE[look] in (visitor.page.text_content("body") or "")
     visitor.assert_readable()
     assert visitor.faults == []
 
