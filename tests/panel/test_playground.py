@@ -69,6 +69,8 @@ def test_a_conversation_is_served_and_paid_like_any_request(
         ({"conversation": "no json"}, 400, "could not be read"),
         ({"conversation": '[{"role": "system", "content": "x"}]'}, 400, "could not be read"),
         ({"conversation": '{"role": "user"}'}, 400, "could not be read"),
+        ({"turn": "0123456789abcdef" * 200}, 400, "could not be read"),
+        ({"turn": "no such"}, 400, "could not be read"),
     ],
 )
 def test_a_turn_that_cannot_be_is_refused_in_words(

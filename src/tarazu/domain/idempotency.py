@@ -44,7 +44,8 @@ class Replay(Struct, frozen=True):
 
 
 def idempotency_of(key: str, body: bytes) -> Idempotency:
-    """Tie a key to the body that it was sent with."""
+    """Tie a key to the body that it was sent with; the caller has seen that an index can hold the key."""
+    assert 1 <= len(key) <= KEY_CHARACTERS_MAX
     return Idempotency(key, sha256(body).digest())
 
 

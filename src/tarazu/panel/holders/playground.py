@@ -4,6 +4,7 @@ The conversation travels in the form. Each message carries an idempotency key, s
 reload or a second click, is answered again and not charged again.
 """
 
+import re
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -48,6 +49,7 @@ from tarazu.service.provisioning_errors import ProvisioningError
 
 PATH = "/playground"
 TURN_BYTES = 16
+_TURN = re.compile(rf"[0-9a-f]{{{2 * TURN_BYTES}}}")
 _CODE = later("Code")
 _TABLE = later("Table")
 KEYS_MAX = 50
@@ -105,7 +107,9 @@ class PlaygroundPages:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         conversation = conversation_of(form)
         body, turn = conversation.body(), form.text("turn")
-        idempotency = idempotency_of(f"playground {turn}", body) if turn.isalnum() and turn.isascii() else None
+        if turn and not _TURN.fullmatch(turn):
+            raise HTTPException(HTTPStatus.BAD_REQUEST)  # no page of ours has written it so
+        idempotency = idempotency_of(f"playground {turn}", body) if turn else None
         work = self._completions.complete(PresentedKey(key.id, key.digest), read_chat_request(body), idempotency)
         answer = await unless_gone(visit.request.receive, work, self._completions.pulse)
         if answer is None:
