@@ -5,9 +5,11 @@ import re
 from urllib.parse import unquote
 
 import pytest
+from msgspec.structs import replace
 
 from tarazu.domain.accounts import AccountStatus
 from tarazu.domain.calendar import day_start_ms
+from tarazu.store.keys import update_key
 from tests.support.at_once import wait_until
 from tests.support.backend import ScriptedBackend, answers
 from tests.support.service import CHAT, Customer, RunningService
@@ -99,6 +101,9 @@ def test_a_key_ends_when_its_form_says(service: RunningService, someone: Holder)
         ({"days": "soon"}, "The number of days must be a whole number"),
         ({"days": "day", "until": "soon"}, "Write dates as year, month and day"),
         ({"days": "day", "until": "1399/01/01"}, "The last day of a key must not be before today"),
+        ({"days": "day", "until": "2199-01-01"}, "The last day of a key must be within 100 years"),
+        ({"days": "day", "until": "1650/01/01"}, "The last day of a key must be within 100 years"),
+        ({"days": "day", "until": "9999-12-31"}, "The last day of a key must be within 100 years"),
         ({"limit": "-1"}, "The limit per minute must be from 1"),
         ({"models": "no/such"}, "Choose models from the list"),
     ],
@@ -110,6 +115,31 @@ def test_a_key_that_cannot_be_is_refused_in_words(someone: Holder, fields: dict[
     assert refused.status == 422
     assert said in refused.text
     assert refused.field("name") == fields.get("name", "kept")
+
+
+@pytest.mark.parametrize("site", ["holder", "operator"])
+@pytest.mark.parametrize("models", [None, ("*",), ("test/dear",), ("test/one", "test/dear"), ("test/gone", "test/one")])
+def test_a_key_that_is_renamed_may_use_what_it_might_before(
+    service: RunningService, site: str, models: tuple[str, ...] | None
+) -> None:
+    """Also where its account is not offered a model now, or the catalogue has it no more."""
+    basic, books = holder(service, "basic"), service.provisioning
+    key = books.create_key(basic.account_id, name="before", models=models and ["test/one"]).key
+    with service.engine.begin() as connection:
+        update_key(connection, replace(key, models=models))
+    visitor, begin = (
+        (basic.visitor, "/panel")
+        if site == "holder"
+        else (operator(service).visitor, f"/admin/accounts/{basic.account_id}")
+    )
+    edit = f"{begin}/keys/{key.id}/edit"
+    html = visitor.get(edit).html
+    assert html is not None
+    boxes = [field for _, field in html.elements if field.get("name") == "models" and "checked" in field]
+    visitor.send(edit, name="after", days="", limit="", models=[box["value"] for box in boxes])
+    changed = books.key(key.id)
+    assert changed.name == "after"
+    assert set(changed.models or ("*",)) == set(models or ("*",))
 
 
 def test_a_model_outside_the_plan_does_not_exist(service: RunningService) -> None:

@@ -1,21 +1,21 @@
 """The forms about keys: a new one, a change, when a replaced one ends. The same for holders and operators."""
 
 from collections.abc import Iterable
-from datetime import tzinfo
+from datetime import date, tzinfo
 from http import HTTPStatus
 
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_start_ms
+from tarazu.domain.calendar import MILLISECONDS_PER_SECOND, day_after, day_of, day_start_ms
 from tarazu.domain.catalogue import Model
 from tarazu.panel.formats import Formats
 from tarazu.panel.forms import Form
 from tarazu.panel.messages import translations
 from tarazu.panel.ranges import written_date
 from tarazu.panel.visits import Visit
-from tarazu.service.checks import UNCHANGED, Unchanged
+from tarazu.service.checks import EXPIRY_S_MAX, UNCHANGED, Unchanged
 from tarazu.service.key_acts import IssuedKey
 from tarazu.service.provisioning import Provisioning
 from tarazu.service.provisioning_errors import ProvisioningError
@@ -27,6 +27,8 @@ WITH_ENDED = "shown"
 DAYS_MAX = 3_650
 LIMIT_MAX = 1_000_000
 SECONDS_PER_DAY = 86_400
+YEARS_MAX = EXPIRY_S_MAX // (365 * SECONDS_PER_DAY)
+"""A day of one's own choice is at most so far away."""
 DAYS_OFFERED = (7, 30, 90, 365)
 NEVER = "never"
 ON_A_DAY = "day"
@@ -45,8 +47,8 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
     expires_in_s: int | Unchanged | None
 
     @classmethod
-    def of(cls, visit: Visit, models: Iterable[Model]) -> "KeyTerms":
-        """Read them from the form, which offers these models.
+    def of(cls, visit: Visit, models: Iterable[Model], key: KeyLine | None = None) -> "KeyTerms":
+        """Read them from the form, which offers these models, and those that `key` has already.
 
         Raises:
             ProvisioningError: a number or a date is none or out of bounds, or a model is not among those.
@@ -54,7 +56,8 @@ class KeyTerms(Struct, frozen=True, kw_only=True):
         form = visit.form
         limit = within("limit per minute", form.whole_number("limit per minute", "limit"), LIMIT_MAX)
         chosen = form.texts("models")
-        if not {model.id for model in models}.issuperset(chosen):
+        own = () if key is None else key.models or ()
+        if not {*own, *(model.id for model in models)}.issuperset(chosen):
             raise ProvisioningError("Choose models from the list.")
         return cls(
             name=form.text("name"),
@@ -143,8 +146,14 @@ def _read_end(form: Form, now_ms: int, zone: tzinfo) -> int | Unchanged | None:
     if chosen == NEVER:
         return None
     if chosen == ON_A_DAY:
-        last = written_date(form.text("until"), member="until").isoformat()
-        lasts_ms = day_start_ms(day_after(last), zone) - now_ms
+        last = written_date(form.text("until"), member="until")
+        if (last - date.fromisoformat(day_of(now_ms, zone))).days >= EXPIRY_S_MAX // SECONDS_PER_DAY:
+            raise ProvisioningError(
+                "The last day of a key must be within {years} years. Choose that it never expires, or an earlier day.",
+                years=YEARS_MAX,
+                member="until",
+            )
+        lasts_ms = day_start_ms(day_after(last.isoformat()), zone) - now_ms
         if lasts_ms < MILLISECONDS_PER_SECOND:
             raise ProvisioningError("The last day of a key must not be before today.", member="until")
         return lasts_ms // MILLISECONDS_PER_SECOND

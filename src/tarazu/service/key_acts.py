@@ -203,6 +203,8 @@ class KeyActs(Acting):
     ) -> Key:
         """Change what a key is called and may do, from the next request on; None takes a bound away.
 
+        A model that it has may stay, also where the catalogue has it no more.
+
         Raises:
             ProvisioningError: no such key or model, it has ended, a bad name, limit or expiry, or another expiry for a
                 key that ends since it has been replaced.
@@ -216,7 +218,7 @@ class KeyActs(Acting):
             key = structs.replace(
                 before,
                 name=before.name if isinstance(name, Unchanged) else checked_text("name", name, NAME_LENGTH_MAX),
-                models=before.models if isinstance(models, Unchanged) else self._models(models),
+                models=before.models if isinstance(models, Unchanged) else self._models(models, before.models or ()),
                 limit_per_minute=before.limit_per_minute
                 if isinstance(limit_per_minute, Unchanged)
                 else checked_count(
@@ -344,13 +346,13 @@ class KeyActs(Acting):
         self._record(connection, "key.create", account_id, issued.key.id, name=issued.key.name)
         return structs.replace(issued, live_keys=live_keys)
 
-    def _models(self, models: Sequence[str] | None) -> tuple[str, ...] | None:
+    def _models(self, models: Sequence[str] | None, kept: Sequence[str] = ()) -> tuple[str, ...] | None:
         if models is None:
             return None
         if not models:
             raise ProvisioningError("A list of models must name at least one.", member="models")
         for model_id in models:
-            if model_id != ANY_MODEL and model_id not in self._catalogue.models:
+            if model_id not in (ANY_MODEL, *kept) and model_id not in self._catalogue.models:
                 raise ProvisioningError(
                     "There is no model {model!r}. Models: {models}.",
                     member="models",

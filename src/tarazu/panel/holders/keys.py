@@ -66,7 +66,8 @@ class KeyPages:
 
     async def change(self, visit: Visit) -> Response:
         """Change it, from the next request on."""
-        key, terms = await self._line(visit), KeyTerms.of(visit, await self._models(visit))
+        key = await self._line(visit)
+        terms = KeyTerms.of(visit, await self._models(visit), key)
         await act(self._office, visit, lambda books: terms.change(books, key, visit.someone.id))
         return visit.done(f"/keys/{key.id}", "key-changed")
 

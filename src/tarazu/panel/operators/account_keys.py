@@ -93,7 +93,7 @@ class AccountKeysPages:
     async def change(self, visit: Visit) -> Response:
         """Change it, from the next request on."""
         found = await self._glance(visit)
-        terms = KeyTerms.of(visit, offered_models(found.account, self._office.catalogue))
+        terms = KeyTerms.of(visit, offered_models(found.account, self._office.catalogue), found.key)
         await act(self._office, visit, lambda books: terms.change(books, found.key, found.account.id))
         return visit.done(f"/accounts/{found.account.id}/keys/{found.key.id}", "key-changed")
 
