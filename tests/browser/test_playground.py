@@ -107,6 +107,22 @@ def test_a_long_conversation_outlives_its_session(
         expect(visitor.page.locator("#prompt")).to_have_value("Go on")
 
 
+def test_a_page_that_comes_in_place_of_a_reply_tells_what_is_seen_of_it(
+    browser: Browser, base_url: str, here: Inhabitants
+) -> None:
+    """A problem's page: nothing is told that stands hidden in it, as that the session has ended; the message stays."""
+    with visiting(browser, base_url) as visitor:
+        _enter(visitor, here)
+        visitor.page.evaluate("document.getElementById('ask').elements.turn.value = 'no page of ours writes this'")
+        visitor.say("Hello")
+        told = visitor.page.inner_text("#problem")
+        assert "could not be read" in told
+        for unseen in ("session", "could not be renewed", "Back to the overview"):
+            assert unseen not in told
+        expect(visitor.page.locator("#prompt")).to_have_value("Hello")
+        visitor.faults.clear()  # the browser notes an answer that is an error
+
+
 def test_a_reply_is_seen_from_its_beginning(
     browser: Browser, base_url: str, here: Inhabitants, backend: ScriptedBackend
 ) -> None:

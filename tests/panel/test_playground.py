@@ -83,6 +83,27 @@ def test_a_turn_that_cannot_be_is_refused_in_words(
     assert said in refused.text
 
 
+@pytest.mark.parametrize("since", ["paused", "revoked", "another's"])
+def test_a_key_that_is_gone_since_the_page_was_opened_is_refused_in_words(service: RunningService, since: str) -> None:
+    """The conversation and the message stay; another key may be chosen."""
+    person, books = holder(service), service.provisioning
+    books.create_key(person.account_id, name="left")
+    key_id = books.create_key(
+        holder(service).account_id if since == "another's" else person.account_id, name="k"
+    ).key.id
+    if since == "paused":
+        books.pause_key(key_id)
+    elif since == "revoked":
+        books.revoke_key(key_id)
+    said = json.dumps([{"role": "user", "content": "before"}, {"role": "assistant", "content": "then"}])
+    person.visitor.get(PLAYGROUND)
+    refused = person.visitor.send(PLAYGROUND, key=key_id, model="test/one", prompt="kept as it was", conversation=said)
+    assert refused.status == 404
+    assert "This key no longer works. Choose another" in refused.text
+    assert "kept as it was" in refused.text
+    assert json.loads(refused.field("conversation"))[1]["content"] == "then"
+
+
 def test_a_model_that_fails_costs_nothing_and_says_so(
     service: RunningService, someone: Holder, backend: ScriptedBackend
 ) -> None:

@@ -20,7 +20,7 @@ from tarazu.api.contract.structure import CodeSample
 from tarazu.api.presence import unless_gone
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.catalogue import Model
-from tarazu.domain.errors import Refusal
+from tarazu.domain.errors import Error, Refusal
 from tarazu.domain.idempotency import idempotency_of
 from tarazu.domain.keys import PresentedKey
 from tarazu.domain.prompt import RANGES, read_chat_request
@@ -103,8 +103,8 @@ class PlaygroundPages:
         """Ask the model for its next turn, unless the browser leaves meanwhile."""
         shown, form = await self._shown(visit, ()), visit.form
         key = next((key for key in shown.keys if key.id == form.text("key")), None)
-        if key is None:
-            raise HTTPException(HTTPStatus.NOT_FOUND)
+        if key is None:  # paused or ended since the page was opened, or none of this account's
+            raise NotTakenError(Refused(status=HTTPStatus.NOT_FOUND, error=Error.INVALID_API_KEY.name))
         conversation = conversation_of(form)
         body, turn = conversation.body(), form.text("turn")
         if turn and not _TURN.fullmatch(turn):

@@ -56,9 +56,16 @@ function tell(text) {
   problem.replaceChildren(notice);
 }
 
+// What another page than the playground has to say: what stands ready in it unseen, and its buttons, are not part of it.
+function shownOf(page) {
+  const main = page.querySelector("main");
+  main?.querySelectorAll("[hidden], .actions, button, select, form").forEach((part) => part.remove());
+  return main?.textContent.replace(/\s+/g, " ").trim();
+}
+
 // Takes over what the page says that came, from this turn on.
 function take(page, from) {
-  if (!page.getElementById("ask")) return tell(page.querySelector("main")?.textContent.trim() || ask.dataset.lost);
+  if (!page.getElementById("ask")) return tell(shownOf(page) || ask.dataset.lost);
   for (const part of ["carried", "problem", "samples"]) {
     document.getElementById(part).innerHTML = page.getElementById(part).innerHTML;
   }
