@@ -134,6 +134,11 @@ def test_of_many_models_those_for_a_key_are_searched(browser: Browser, service: 
         search.fill("مدل 7 کوچک")
         expect(boxes).to_have_count(2)
         visitor.page.get_by_label("maker2/model-7").check()
+        for as_written in ("مدل ۱۷ کوچک", "مدل ١٧ كوچك", "مُدل 17 کو\u200cچک", "\u200fمدل １７ کوچـک"):
+            search.fill("nowhere")
+            expect(boxes).to_have_count(2)
+            search.fill(as_written)
+            expect(boxes).to_have_count(3)
         search.press("Enter")
         assert visitor.path() == "/panel/keys/new"
         visitor.send("/panel/keys/new", name="few models")

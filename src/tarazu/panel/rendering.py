@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tarazu.domain.search_form import NORMAL_FORM, READ, UNREAD, WRITTEN
 from tarazu.panel.charts import bar_chart, meter
 from tarazu.panel.kept import Kind
 from tarazu.panel.language import Language
@@ -69,6 +70,7 @@ def environment(language: Language) -> Environment:
         is_rtl=language.direction == "rtl",
         bar_chart=bar_chart,
         meter=meter,
+        search_form={"form": NORMAL_FORM, "written": WRITTEN, "read": READ, "unread": UNREAD},
         version=lambda name: static_file(name).version,
     )
     return made

@@ -37,11 +37,18 @@ function offerToCopy(button, text) {
   });
 }
 
+// Brings a text into the form in which the service compares texts (domain/search_form.py), by its tables.
+function searchForm({ form, written, read, unread }) {
+  const letters = new Map([...written].map((letter, place) => [letter, [...read][place]]));
+  for (const letter of unread) letters.set(letter, "");
+  return (text) => [...text.trim().normalize(form).toLowerCase()].map((letter) => letters.get(letter) ?? letter).join("");
+}
+
 // Of a long list of boxes those are shown that have what is written above them, and those that are chosen.
 function offerNarrowing() {
-  const read = (text) => text.trim().toLowerCase().replaceAll("ي", "ی").replaceAll("ك", "ک");
   for (const field of document.querySelectorAll("input[data-narrow]")) {
     const choices = [...document.getElementById(field.dataset.narrow).querySelectorAll(".choice")];
+    const read = searchForm(JSON.parse(field.dataset.searchForm));
     field.hidden = false;
     field.addEventListener("input", () => {
       const sought = read(field.value);
