@@ -1,16 +1,15 @@
 """What holds for all commands: mistyped ones, interruption, broken pipes, fast starts."""
 
-import inspect
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cyclopts import App
 
 from tarazu.cli import running
-from tarazu.cli.app import COMMANDS, whole_app
+from tarazu.cli.app import COMMANDS
 from tests.cli.commands import COMMAND, Commands, clean_environ, run_process
 from tests.cli.every_command import WITH_BOOKS, WITHOUT_BOOKS
 from tests.support.patience import PATIENCE_S
@@ -195,15 +194,18 @@ def test_a_command_loads_nothing_that_it_has_no_use_for(
 
 
 def test_the_programs_help_says_of_each_command_what_its_own_does() -> None:
-    """The first line of a command's help stands in the program's, which loads no command."""
-    app = whole_app()
-    for name, command in COMMANDS.items():
-        assert help_of(app[name]).splitlines()[0] == command.help
+    """The first line of a command's help stands in the program's, which loads no command.
 
-
-def help_of(app: App) -> str:
-    """Read the help of a command, or of a group of them."""
-    return inspect.cleandoc(app.help or "")
+    In a process of its own: where one has shown the program's help, its words are the commands' from then on.
+    """
+    script = (
+        "import inspect, json\n"
+        "from tarazu.cli.app import COMMANDS, whole_app\n"
+        "app = whole_app()\n"
+        "print(json.dumps({name: inspect.cleandoc(app[name].help or '').splitlines()[0] for name in COMMANDS}))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert json.loads(ran.stdout) == {name: command.help for name, command in COMMANDS.items()}
 
 
 @pytest.mark.parametrize(

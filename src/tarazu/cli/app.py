@@ -31,7 +31,7 @@ COMMANDS = {
     "account": Command(
         "tarazu.cli.account:account_app", "Open, list, show and change accounts; let their holders in, and out."
     ),
-    "key": Command("tarazu.cli.key:key_app", "Issue, list, revoke and replace API keys."),
+    "key": Command("tarazu.cli.key:key_app", "Issue, list, change, pause, revoke and replace API keys."),
     "credit": Command(
         "tarazu.cli.credit:credit_app", "Add credits to balances, correct them, and show what has changed them."
     ),

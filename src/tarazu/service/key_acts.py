@@ -1,4 +1,4 @@
-"""Issue, list, revoke and replace API keys."""
+"""Issue, list, change, pause, revoke and replace API keys."""
 
 import os
 from collections.abc import Sequence
