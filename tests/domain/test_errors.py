@@ -59,6 +59,13 @@ def test_every_message_says_something(error: Error) -> None:
     assert len(error.value.message) > 20
 
 
+@pytest.mark.parametrize("error", [error for error in Error if error.value.status in (409, 429, 503)])
+def test_a_message_of_what_passes_says_so_before_it_names_a_header(error: Error) -> None:
+    """Who reads it in a chat window sees no headers: it says to ask again, and then where a program finds how soon."""
+    again, header = error.value.message.find(" again"), error.value.message.find("Retry-After")
+    assert 0 < again < header
+
+
 def test_details_are_an_empty_object_unless_there_is_something_to_add() -> None:
     """Decisions, Errors: `details` is always an object."""
     assert msgspec.json.encode(Refusal(error=Error.MODEL_NOT_FOUND).details) == b"{}"

@@ -54,12 +54,18 @@ class Error(Enum):
         "prompt, message and input.",
     )
     RATE_LIMIT_EXCEEDED = ErrorKind(
-        429, "rate_limit_exceeded", "Too many requests this minute. Wait as long as Retry-After says."
+        429,
+        "rate_limit_exceeded",
+        "Too many requests this minute. Try again in the next one: Retry-After says in how many seconds.",
     )
     UPSTREAM_ERROR = ErrorKind(
         502, "upstream_error", "The model gave no valid reply; no credits were taken. Retry a few times."
     )
-    SYSTEM_STOPPED = ErrorKind(503, "system_stopped", "The service takes no requests now. Retry as Retry-After says.")
+    SYSTEM_STOPPED = ErrorKind(
+        503,
+        "system_stopped",
+        "The service takes no requests now. Try again later: Retry-After says in how many seconds.",
+    )
 
     INVALID_REQUEST = ErrorKind(400, "invalid_request", "The request is not what this address takes.")
     NOT_FOUND = ErrorKind(
@@ -74,7 +80,10 @@ class Error(Enum):
     )
     REQUEST_TIMEOUT = ErrorKind(408, "request_timeout", "The request body did not arrive in time. Send it at once.")
     IDEMPOTENCY_CONFLICT = ErrorKind(
-        409, "idempotency_conflict", "A request with this Idempotency-Key is still running. Retry as Retry-After says."
+        409,
+        "idempotency_conflict",
+        "A request with this Idempotency-Key is still running. Send it again, to get its reply: Retry-After says in "
+        "how many seconds.",
     )
     UNSUPPORTED_MEDIA_TYPE = ErrorKind(
         415,
