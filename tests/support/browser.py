@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +24,10 @@ PHONE = 390
 DESKTOP = 1_280
 HEIGHT = 900
 Scheme = Literal["light", "dark"]
+GLUED = re.compile(r".*(?:[a-z][.:!?][A-Z]|[آ-ی][.:!؟][آ-ی]).*")
+"""A sentence that begins where another one ends, without a space."""
+BOTH_WAYS = re.compile(r"[A-Za-z].*[آ-ی]|[آ-ی].*[A-Za-z]")
+ISOLATE = "\N{FIRST STRONG ISOLATE}"
 
 
 class Spoken(Struct, frozen=True):
@@ -91,9 +96,17 @@ class Visitor(Struct, frozen=True):
         return [f"{each['id']}: {each['help']} {[node['html'] for node in each['nodes']]}" for each in found]
 
     def assert_readable(self) -> None:
-        """See that axe-core has nothing against the page that is open, and that it is no wider than its window."""
+        """See that axe-core has nothing against the page that is open, which is no wider than its window.
+
+        And that a space stands between sentences, where templates put one after the other, and that in an option
+        letters of both directions keep apart.
+        """
         assert self.violations() == []
         assert not self.is_wider_than_the_window()
+        code = "\n".join(self.page.locator("pre, code").all_inner_texts())
+        assert [line for line in GLUED.findall(self.page.inner_text("body")) if line not in code] == []
+        options = self.page.locator("option").all_text_contents()
+        assert [option for option in options if BOTH_WAYS.search(option) and ISOLATE not in option] == []
 
     def is_wider_than_the_window(self) -> bool:
         """Tell whether the page must be scrolled sideways to be read."""

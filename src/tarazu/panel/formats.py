@@ -151,3 +151,8 @@ class Formats(Struct, frozen=True):
 
 def _signed(sign: str, digits: str) -> str:
     return f"{LEFT_TO_RIGHT}{sign}{digits}" if sign else digits
+
+
+def isolated(text: str) -> str:
+    """Let a text run as its own letters do, whatever stands around it: `<bdi>`, where no element may stand."""
+    return f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}"

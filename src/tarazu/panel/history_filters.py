@@ -7,7 +7,7 @@ from msgspec import Struct
 from tarazu.domain.accounts import Account, Key
 from tarazu.domain.calendar import day_of
 from tarazu.domain.catalogue import Catalogue
-from tarazu.panel.formats import Formats
+from tarazu.panel.formats import Formats, isolated
 from tarazu.panel.holders.offer import offered_models
 from tarazu.panel.messages import later, told, translations
 from tarazu.panel.narrowed import Narrowed
@@ -68,7 +68,7 @@ def choices(
 ) -> Choices:
     """List the keys of an account, the models that it is offered, and the outcomes; with what is chosen now."""
     gettext = translations(formats.language).gettext
-    named = [(key.id, f"{key.name} ({key.id})") for key in keys]
+    named = [(key.id, f"{isolated(key.name)} ({isolated(key.id)})") for key in keys]
     models = [model.id for model in offered_models(account, catalogue)]
     return Choices(
         keys=[("", gettext("any key")), *_with(narrowed.query["key"], named)],

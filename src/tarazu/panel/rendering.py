@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tarazu.domain.search_form import NORMAL_FORM, READ, UNREAD, WRITTEN
 from tarazu.panel.charts import bar_chart, meter
+from tarazu.panel.formats import isolated
 from tarazu.panel.kept import Kind
 from tarazu.panel.language import Language
 from tarazu.panel.messages import filled_in, translations
@@ -64,6 +65,7 @@ def environment(language: Language) -> Environment:
     i18n: Any = made
     i18n.install_gettext_translations(translations(language), newstyle=True)
     made.policies["ext.i18n.trimmed"] = True
+    made.filters["isolated"] = isolated
     made.globals.update(
         language=language,
         languages=tuple(Language),
