@@ -27,7 +27,7 @@ contact = "{CONTACT}"
 PAGES = ("/", "/keys", "/keys/new", "/models", "/playground", "/history", "/credits", "/settings")
 LOW = "80% of your quota is used, or more, and your balance adds little"
 NONE = "Your credits do not pay for any model now: requests are refused."
-FREE_ONLY = "only models without one answer"
+FREE_ONLY = "only free models answer"
 NO_OFFER = "neither a plan nor a balance"
 
 
